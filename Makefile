@@ -1,5 +1,6 @@
 # Everything is installed into .venv. Needs Python 3.11 or newer, git and make.
-# `make PYTHON=python3.13 test` uses another Python, `make ARGS="-k window" test` passes options to pytest.
+# `make PYTHON=python3.13 VENV=build/3.13 test` uses another Python in an environment of its own,
+# `make ARGS="-k window" test` passes options to pytest.
 
 PYTHON ?=
 ARGS ?=
@@ -105,7 +106,7 @@ $(VENV)/.made:
 	@for python in $(PYTHON) python3.11 python3 python3.13 python3.12 python; do \
 	    if "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
 	        echo "$$python -m venv $(VENV)"; \
-	        "$$python" -m venv $(VENV) && touch $@; exit; \
+	        "$$python" -m venv $(VENV) && $(PIP) install --quiet --upgrade pip && touch $@; exit; \
 	    fi; \
 	done; \
 	echo "Python 3.11 or newer is needed, and was not found as python3.11, python3 or python." >&2; \
