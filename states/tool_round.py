@@ -40,6 +40,7 @@ from agent_brain.tools.context import ToolContext
 from agent_brain.tools.errors import FinalError, InputNeeded, SleepNeeded, ToolArgumentsError
 from agent_brain.tools.progress import Progress, progress_sink
 from agent_brain.tools.result import Media
+from agent_brain.tools.secrets import hide_in_result
 
 Report: TypeAlias = Callable[[Event], object]
 
@@ -372,7 +373,7 @@ class ToolRound(Work):
         finally:
             progress_sink.reset(listener)
         if isinstance(outcome.exception, InputNeeded) and self._asks:
-            call.question, self._waits = outcome.exception.prompt, True
+            call.question, self._waits = hide_in_result(outcome.exception.prompt), True
             control.withdraw_call(action)
             return
         if isinstance(outcome.exception, SleepNeeded) and self._asks:

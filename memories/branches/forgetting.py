@@ -18,6 +18,7 @@ from agent_brain.memories.store.events import MESSAGES, Forgetting, effective
 from agent_brain.memories.store.expiry import utc_now
 from agent_brain.memories.store.filters import ForgetOptions, Names
 from agent_brain.memories.store.log import decode
+from agent_brain.memories.store.many import in_thread_if_many
 
 if TYPE_CHECKING:
     from agent_brain.memories.base import Memory
@@ -49,7 +50,8 @@ async def forget(memory: StoredMemory, choice: Choice) -> int:
     If it is interrupted, the next use of the memory finishes it.
     """
     session = memory.store.session
-    rows = Rows() if session is None else effective(await session.rows())
+    rows = Rows() if session is None else await session.rows()
+    rows = await in_thread_if_many(rows, effective)
     choice = choice.with_rest(removal.unfinished_forgetting(rows))
     noted = removal.ids_noted(rows)
     held = await removal.everything(memory)

@@ -12,6 +12,7 @@ from agent_brain.memories.journal.entry import to_line
 from agent_brain.memories.message import Message, Role
 
 LEAST_LETTERS = 2  # shorter texts are too common to be quotes
+_BESIDE = ("name", "sent_from", "send_to", "tags", "metadata", "tool_calls", "attachments")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +43,10 @@ class Erasure:
         both = re.compile("|".join(filter(None, (words, parts))) or r"(?!)")
         return lambda value: any(both.search(leaf.casefold()) for leaf in leaves(value))
 
-    def is_in_line(self, line: str) -> bool:
-        """Return whether an entry of a journal, as JSON text, contains one of ``parts``."""
-        if not self.parts:
-            return False
-        text = line.casefold()
-        return any(to_line(part)[1:-1] in text for part in self.parts)
+    def line_finder(self) -> Callable[[str], bool]:
+        """Return a function that says whether an entry, as JSON text, contains one of ``parts``."""
+        parts = [to_line(part)[1:-1] for part in self.parts]
+        return lambda line: any(part in line.casefold() for part in parts)
 
 
 def deleted(messages: Iterable[Message]) -> Erasure:
@@ -150,7 +149,12 @@ def said_in(message: Message) -> Iterator[str]:
 
 def contains(message: Message, part: str) -> bool:
     """Return whether a message contains a text, which is in lower case."""
-    return any(part in said.casefold() for said in texts_of(message))
+    if part in message.content.casefold():
+        return True
+    fields = message.__dict__
+    return any(fields[name] for name in _BESIDE) and any(
+        part in said.casefold() for said in texts_of(message)
+    )
 
 
 def texts_of(message: Message) -> Iterator[str]:

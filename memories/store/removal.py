@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import aclosing
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias, cast
 
+from anyio import to_thread
 from pydantic import JsonValue
 
 from agent_brain.memories.control import Control
@@ -35,7 +37,7 @@ from agent_brain.memories.store.log import id_of
 from agent_brain.memories.store.many import in_slices, in_thread_if_many
 from agent_brain.memories.store.queries import read_journal
 from agent_brain.memories.store.run_record import RunRecord
-from agent_brain.memories.store.session import as_rows, below
+from agent_brain.memories.store.session import below
 from agent_brain.memories.views.groups import with_partners
 from agent_brain.tools.secrets import get_logger
 
@@ -243,7 +245,8 @@ async def quoting_rows(memory: StoredMemory, parts: Iterable[str]) -> Rows:
 
 
 def _rows_with(gone: Erasure, rows: Rows) -> Rows:
-    return Rows(row for row in rows if gone.is_in_line(row[2]))
+    quotes = gone.line_finder()
+    return Rows(row for row in rows if quotes(row[2]))
 
 
 async def _is_quoted(memory: StoredMemory, gone: Erasure) -> bool:
@@ -251,14 +254,16 @@ async def _is_quoted(memory: StoredMemory, gone: Erasure) -> bool:
     session = memory.store.session
     if not gone.parts:
         return False
+    quotes = gone.line_finder()
     if session is None:
-        return any(gone.is_in_line(to_line(made.data)) for made in memory.store.traced.in_ram)
+        return any(quotes(to_line(made.data)) for made in memory.store.traced.in_ram)
     journal = session.journal
-    history: dict[str, bool] = {"history": True} if journal.has_history else {}
     for key in (session.key, *await journal.sessions(below(session.key))):
-        found = as_rows(await journal.rows(key, **history))
-        if await in_thread_if_many(found.lines, lambda lines: any(map(gone.is_in_line, lines))):
-            return True
+        async with aclosing(journal.pages(key, history=True)) as pages:
+            async for page in pages:
+                lines = (to_line(made.data) for made in page)
+                if await to_thread.run_sync(any, map(quotes, lines)):
+                    return True
     return False
 
 
@@ -353,6 +358,8 @@ def unfinished_forgetting(rows: Rows) -> Forgetting | None:
 def ids_noted(rows: Rows) -> set[str]:
     """Return the IDs of messages that were forgotten and may still be in a session."""
     noted = set[str]()
+    if "forget" not in rows.kinds:
+        return noted
     for seq, kind, line in rows:
         if kind == "forget":
             noted.update(cast("Removed", read_change(seq, kind, line)).ids)
@@ -370,7 +377,7 @@ def _dead(memory: StoredMemory, rows: Sequence[Row], gone: Erasure = EXPIRED) ->
     store = memory.store
     run = set[int]() if store.session is None else store.session.run.standing
     standing = {*run, store.marked_at, *store.values_at.values()}
-    dead, removed = [], set[str]()
+    dead, removed, quotes = [], set[str](), gone.line_finder()
     for seq, kind, line in reversed(rows):
         if kind in RUN or kind in ("view", "evicted"):
             if seq not in standing:
@@ -382,7 +389,7 @@ def _dead(memory: StoredMemory, rows: Sequence[Row], gone: Erasure = EXPIRED) ->
         elif (
             (kind in MESSAGES and removed and id_of(line) in removed)
             or kind == "forgetting"
-            or (kind == "tag" and gone.is_in_line(line))
+            or (kind == "tag" and quotes(line))
         ):
             dead.append(seq)
     return dead

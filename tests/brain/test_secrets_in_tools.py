@@ -10,7 +10,7 @@ import pytest
 
 from agent_brain import Brain, MessagesMemory, react, tool
 from agent_brain.errors import Refused
-from agent_brain.states.hooks import Hook, ToolRequest, ToolResponse
+from agent_brain.states import Hook, ToolRequest, ToolResponse
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action, ToolError, report_progress
 from agent_brain.tools.secrets import HIDDEN
@@ -99,7 +99,7 @@ CASES: dict[str, tuple[Any, list[Hook]]] = {
 @pytest.mark.parametrize("case", [*CASES, "a nested brain"])
 async def test_an_error_of_a_tool_shows_no_password(case: str, tmp_path: Path) -> None:
     called, hooks = (failing_expert(), []) if case == "a nested brain" else CASES[case]
-    args = {"task": "help"} if case == "a nested brain" else {}
+    args: dict[str, Any] = {"task": "help"} if case == "a nested brain" else {}
     llm = ScriptedLLM([Action(name=called.name, args=args), "Done."])
     async with MessagesMemory(journal=tmp_path / "journal.db") as memory:
         brain = Brain(react(llm), memory, [called], hooks=hooks, trace=True)

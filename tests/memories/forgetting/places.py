@@ -47,7 +47,13 @@ def ask(about: str) -> str:
     raise InputNeeded(f"Which {about}?")
 
 
-TOOLS = [pay, look, fails, ask]
+@tool(max_result_tokens=20)
+def lists(what: str) -> str:
+    """List much."""
+    return f"{'many ' * 100}{SECRET}{' many' * 100}"
+
+
+TOOLS = [pay, look, fails, ask, lists]
 
 
 def said(*replies: Any) -> FunctionLLM:
@@ -124,6 +130,10 @@ async def scratch(journal: Journal) -> None:
 
 async def arguments(journal: Journal) -> None:
     await brain(journal, said(Action(name="look", args={"at": SECRET}), "Done.")).run("go")
+
+
+async def full_text_of_a_cut_result(journal: Journal) -> None:
+    await brain(journal, said(Action(name="lists", args={"what": "all"}), "Done.")).run("go")
 
 
 async def error_of_a_tool(journal: Journal) -> None:
@@ -244,7 +254,7 @@ PLACES: Mapping[str, Put] = {
         place.__name__.replace("_", " "): place
         for place in (
             tag, tag_that_was_removed, deleted_message, kept_value, session_note, scratch,
-            arguments, error_of_a_tool, waiting_call, edited_arguments,
+            arguments, full_text_of_a_cut_result, error_of_a_tool, waiting_call, edited_arguments,
             edited_arguments_of_a_run_that_waits, reason_of_a_refusal, question, answer,
             recorded_call, failure, branch_of_a_failed_run, nested_brain_that_waits,
             nested_brain_in_a_nested_brain, nested_brain_of_a_run_that_ended, branch_that_waits,

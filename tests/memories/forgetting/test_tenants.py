@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -101,7 +102,7 @@ async def test_what_a_summary_tells_of_forgotten_messages_goes_too(tmp_path: Pat
         async def summarize(before: str, messages: object) -> str:
             return "They talked about a striped animal."
 
-        place = {"journal": store.journal, "session": "s", "tenant": "ann"}
+        place: dict[str, Any] = {"journal": store.journal, "session": "s", "tenant": "ann"}
         memory = SummaryMemory(max_messages=2, summarize=summarize, **place)
         for number in range(6):
             await memory.update([Message.user(f"{number} {SECRET if number == 1 else ''}")])
@@ -120,7 +121,11 @@ async def test_the_vectors_of_forgotten_messages_go_too(tmp_path: Path) -> None:
     make = partial(VectorMemory, path=tmp_path / "vectors", embedder=FunctionEmbedder(embed))
     async with open_store("sqlite", tmp_path) as store:
         for session in ("one", "two"):
-            place = {"journal": store.journal, "session": session, "tenant": "ann"}
+            place: dict[str, Any] = {
+                "journal": store.journal,
+                "session": session,
+                "tenant": "ann",
+            }
             async with make(**place) as memory:
                 said = [Message.user(f"I am {SECRET}.", id=f"the-{session}-one")]
                 await memory.update([*said, Message.user("A fine day.", id=f"fine-{session}")])
@@ -135,7 +140,7 @@ async def test_the_vectors_of_forgotten_messages_go_too(tmp_path: Path) -> None:
 
 async def test_it_is_asked_for_by_other_criteria_too(tmp_path: Path) -> None:
     async with open_store("ram", tmp_path) as store:
-        place = {"journal": store.journal, "session": "s", "tenant": "ann"}
+        place: dict[str, Any] = {"journal": store.journal, "session": "s", "tenant": "ann"}
         await WindowedMemory(max_messages=1, **place).update(
             [
                 Message.user(str(number), tags={"private"} if number % 2 else ())
@@ -148,7 +153,7 @@ async def test_it_is_asked_for_by_other_criteria_too(tmp_path: Path) -> None:
 
 async def test_a_run_continues_after_something_else_was_forgotten(tmp_path: Path) -> None:
     async with open_store("ram", tmp_path) as store:
-        place = {"journal": store.journal, "session": "s", "tenant": "ann"}
+        place: dict[str, Any] = {"journal": store.journal, "session": "s", "tenant": "ann"}
         memory = MessagesMemory(**place)
         await memory.update([Message.user(f"I am {SECRET}.")])
         await forget_in_sessions(store.journal, tenant="ann", text=SECRET)
