@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -246,7 +254,7 @@ class Sessions:
         if self._catalog is not None:
             found = await self._catalog.sessions(owner, limit=limit, after=after, search=search)
         else:
-            found = self._opened(owner, after, search)[:limit]
+            found = [*self._opened(owner, after, search)[:limit]]
         return [self._with_status(info, SessionKey(owner, info.id)) for info in found]
 
     def _opened(self, owner: str, after: str | None, search: str) -> Sequence[SessionInfo]:
@@ -520,7 +528,7 @@ class Sessions:
         """Like :meth:`drive`, without waiting for the beginning."""
         self._group.start_soon(self._drive_quietly, session, run)
 
-    def look_after(self, work: Callable[[], Awaitable[None]]) -> None:
+    def look_after(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Do ``work`` in the background until it ends, or the sessions are closed."""
         if self.active:
             self._group.start_soon(work)

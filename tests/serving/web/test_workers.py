@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -114,7 +115,7 @@ def test_each_process_shows_and_follows_the_run_of_another(workers: str, tmp_pat
             assert next(frames).event == "gap"
             break
     for process in shown:
-        eventually(lambda process=process: ends(workers, process))
+        eventually(partial(ends, workers, process))
 
 
 def ends(url: str, process: str) -> bool:

@@ -128,8 +128,9 @@ async def _new_run(request: Request, body: ChatRequest) -> AsyncGenerator[bytes,
 
 def _end_abandoned(session: Session) -> None:
     """Cancel a run whose client has stopped reading it and sends a new message."""
-    if session.run in _RUNS and not session.log.readers:
-        session.run.cancel()
+    run = session.run
+    if run is not None and run in _RUNS and not session.log.readers:
+        run.cancel()
 
 
 async def _events(session: Session, run: SessionRun) -> AsyncGenerator[SessionEvent, None]:

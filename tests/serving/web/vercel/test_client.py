@@ -248,6 +248,7 @@ def test_a_new_message_ends_the_run_that_its_client_has_stopped_reading(
     async def wait() -> str:
         """Wait for ever."""
         await anyio.sleep_forever()
+        return "never"
 
     turns = [["Well.", Action(name="wait", id="c6")], "Here I am."]
     with agent_server(turns, tools=[wait], user="ann") as agent:
