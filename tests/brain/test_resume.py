@@ -259,3 +259,10 @@ async def test_a_run_that_was_left_after_its_last_step_ends_without_another() ->
     assert (result.answer, result.stop_reason) == ("ok", StopReason.DONE)
     assert (result.steps, len(llm.calls)) == (2, 1)
     assert await brain.resume() == result  # it had ended
+
+
+async def test_a_session_without_a_run_is_named(tmp_path):
+    memory = MessagesMemory(journal=tmp_path / "chats.db", session="nobody/7", tenant="ann")
+    async with memory:
+        with pytest.raises(ResumeError, match="no run to resume in session 'nobody/7' of 'ann'"):
+            await Brain("react", memory, llm=ScriptedLLM()).resume()
