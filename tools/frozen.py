@@ -49,6 +49,9 @@ class FrozenList(list[JsonValue]):
         return list, ([_thaw(item) for item in self],)
 
 
+_KINDS = frozenset({FrozenDict, FrozenList})
+
+
 def frozen(value: Mapping[str, JsonValue]) -> FrozenDict:
     """Return a copy of a JSON object that cannot be changed, nor can what is in it."""
     return FrozenDict((key, _freeze(item)) for key, item in value.items())
@@ -56,6 +59,8 @@ def frozen(value: Mapping[str, JsonValue]) -> FrozenDict:
 
 def thawed(value: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     """Return a copy of a JSON object that may be changed, as may what is in it."""
+    if _KINDS.isdisjoint(map(type, value.values())):
+        return dict(value)
     return {key: _thaw(item) for key, item in value.items()}
 
 

@@ -52,6 +52,8 @@ def shorten(text: str, max_tokens: int) -> str:
         text: The text.
         max_tokens: The limit in estimated tokens (see :func:`count_tokens`), at least 1.
     """
+    if 2 * len(text) <= max_tokens:  # no character has more than two tokens
+        return text
     total = count_tokens(text)
     if total <= max_tokens:
         return text
