@@ -108,6 +108,7 @@ class Run(Generic[OutputT_co]):
         "_result",
         "_said_before",
         "_steering",
+        "_store_failed",
         "ended",
         "run_id",
     )
@@ -132,6 +133,7 @@ class Run(Generic[OutputT_co]):
         self._said_before: list[Message] = []  # a partial answer that this run is to complete
         self._continues_at = 0  # the steps that were completed when it was resumed
         self._late = False  # the time is up, and no scope was cancelled
+        self._store_failed = False  # for a run that this one is a part of
         self._interruption = Interruption()
         self._claim: Claim | None = None
         self._budget = Budget(plan.limits)
@@ -245,6 +247,10 @@ class Run(Generic[OutputT_co]):
             async for _ in self._events:
                 pass
         return self.result
+
+    def note_store_failure(self) -> None:
+        """Write nothing when the run is cancelled: another run beside it has lost the store."""
+        self._store_failed = True
 
     def abandon(self) -> None:
         """Mark the run as left by its consumer: the next run waits until it is closed."""
@@ -507,7 +513,8 @@ class Run(Generic[OutputT_co]):
         if not self._began:  # the memory is unchanged: a run that waits for a person still waits
             self._end_without_memory(reason)
             return
-        if isinstance(error, STORE_ERRORS) and memory.durable and self._claim is not None:
+        lost = self._store_failed or isinstance(error, STORE_ERRORS)
+        if lost and memory.durable and self._claim is not None:
             self._claim.reread()  # as after a kill: the run is where the journal has it
             self._end_without_memory(reason)
             return

@@ -16,6 +16,7 @@ from agent_brain.branches import run_at_once
 from agent_brain.errors import BrainUseError, ResumeError
 from agent_brain.human_input import Decisions
 from agent_brain.limits import OWN, WAITING, Limits, StopReason
+from agent_brain.memories.errors import STORE_ERRORS
 from agent_brain.memories.journal.lease import Lease
 from agent_brain.memories.message import Message
 from agent_brain.memories.sharing.member import MemberMemory
@@ -275,6 +276,10 @@ class TeamRun:
             turn.result = run.result
             if turn.result.stop_reason in OWN:
                 await self._answers.send(self._plan.members[turn.name], turn.result)
+        except STORE_ERRORS:
+            for other in self._active.values():
+                other.note_store_failure()
+            raise
         finally:
             del self._active[turn.name]
         turn.completed = True

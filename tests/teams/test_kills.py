@@ -15,6 +15,7 @@ from agent_brain import Brain, SharedMemory, Team, tool
 from agent_brain.errors import ResumeError
 from agent_brain.memories import (
     Journal,
+    JournalError,
     Message,
     PostgresJournal,
     RamJournal,
@@ -163,6 +164,25 @@ async def test_a_kill_at_any_write_neither_loses_nor_repeats(after: bool, approv
         if not await work.live(write, after=after):
             assert await work.live(), write
         check(work, await work.told(), wanted)
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+async def test_a_store_that_fails_at_any_write_neither_loses_nor_repeats(after: bool) -> None:
+    whole = Work(in_ram())
+    assert await whole.live()
+    wanted = await whole.told()
+    for write in range(1, whole.writes + 1, 2):
+        work = Work(in_ram())
+        async with work.opened() as store:
+            journal = MortalJournal(store, write, after=after, error=JournalError)
+            async with SharedMemory(journal) as shared:
+                team = work.team(shared)
+                with pytest.raises(JournalError):
+                    await work.go_on(team)
+                work.result = await work.go_on(team)  # with the same memory objects
+        told = await work.told()
+        check(work, told, wanted)
+        assert "was not run:" not in repr(told), write
 
 
 async def test_kills_again_and_again_do_not_either() -> None:
