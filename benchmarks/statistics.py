@@ -34,6 +34,7 @@ import numpy as np
 
 from agent_brain.experiments.case import CaseResult, Cell, ExperimentInfo, Outcome, TaskInfo
 from agent_brain.experiments.report.report import Report
+from agent_brain.experiments.statistics.paired import paired_bootstrap
 from agent_brain.experiments.statistics.power import tasks_needed
 
 STARTED = datetime(2026, 1, 1, tzinfo=UTC)
@@ -85,7 +86,7 @@ def info_of(agents: int, tasks: int, repeat: int) -> ExperimentInfo:
 
 
 @cache
-def case_of(agent: int, task: int, repeat: int, score: float) -> CaseResult:
+def case_of(agent: int, task: int, repeat: int, passed: bool) -> CaseResult:
     return CaseResult(
         id=f"{agent}-{task}-{repeat}",
         net=f"agent{agent}",
@@ -93,16 +94,18 @@ def case_of(agent: int, task: int, repeat: int, score: float) -> CaseResult:
         model="o",
         task=f"t{task}",
         repeat=repeat,
-        outcome=Outcome.PASSED if score else Outcome.WRONG,
-        score=score,
+        outcome=Outcome.PASSED if passed else Outcome.WRONG,
+        score=float(passed),
         started=STARTED,
     )
 
 
-def report_of(scores: np.ndarray, run: np.ndarray) -> Report:
+def report_of(passes: np.ndarray, run: np.ndarray) -> Report:
     """The report of one experiment, of the cases that were run."""
-    cases = [case_of(*place, float(score)) for place, score in np.ndenumerate(scores) if run[place]]
-    return Report(info_of(*scores.shape), cases)
+    cases = [
+        case_of(*place, bool(passed)) for place, passed in np.ndenumerate(passes) if run[place]
+    ]
+    return Report(info_of(*passes.shape), cases)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,10 +172,10 @@ def scores_held(
                 -1, 1, (tasks, 1)
             )
         scores[dice.random((2, tasks)) < np.array(failures)[:, None]] = 0.0
-        (compared,) = report_of(scores, agents.runs(2, dice)).comparisons
-        assert compared.score_difference is not None
-        low, high = compared.score_difference
-        held += low <= usual * (failures[0] - failures[1]) <= high
+        run = agents.runs(2, dice)
+        first, second = (scores * run).sum(axis=2) / run.sum(axis=2)  # the mean of each task
+        low, high = paired_bootstrap(first, second, samples=2_000)
+        held += low <= usual * (failures[1] - failures[0]) <= high
     return held / experiments
 
 

@@ -95,7 +95,8 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 def _read(code: CodeType, names: _Names) -> None:
     names.all.update(code.co_names)
-    level, members = 0, None
+    level: Any = 0
+    members: Any = None
     for one in dis.get_instructions(code):
         if one.opname in _LOADS:
             names.globals.add(one.argval)

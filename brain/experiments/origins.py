@@ -23,8 +23,8 @@ def library_of(value: Any) -> str | None:
         return _library(value.__name__, getattr(value, "__file__", None))
     name = str(getattr(value, "__module__", None) or "builtins")
     code = getattr(value, "__code__", None)
-    file = code.co_filename if isinstance(code, CodeType) else ""
-    if not file or file.startswith("<"):  # a class, or code that a library made of a text
+    file: str | None = code.co_filename if isinstance(code, CodeType) else None
+    if file is None or file.startswith("<"):  # a class, or code that a library made of a text
         file = getattr(sys.modules.get(name), "__file__", None)
     return _library(name, file)
 

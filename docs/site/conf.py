@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 SITE = Path(__file__).parent
@@ -11,7 +12,8 @@ sys.path[:0] = [str(SITE), str(SITE.parents[1])]  # where Sphinx finds extension
 project = "Agent Brain"
 author = "the Agent Brain authors"
 copyright = author  # noqa: A001 - Sphinx's name
-html_title = "Agent Brain"
+release = version("agent-brain")
+html_title = f"Agent Brain {release}"
 language = "en"
 
 extensions = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
+import tomllib
 import zlib
 from pathlib import Path
 
@@ -31,6 +32,14 @@ def test_every_page_is_in_the_navigation() -> None:
         target for page in reached if page.name == "README.md" for target in linked_from(page)
     }
     assert set(DOCS.rglob("*.md")) - {index} - reached == set()
+
+
+def test_the_first_page_says_how_to_install_which_version() -> None:
+    text = (DOCS / "index.md").read_text("utf-8")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert f"version {project['version']}." in text
+    assert "pip install" in text
+    assert f"Python {project['requires-python'].removeprefix('>=')} or newer" in text
 
 
 @pytest.mark.parametrize("package", sorted(PUBLIC - public_names.PRIVATE))
