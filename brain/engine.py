@@ -58,6 +58,7 @@ from agent_brain.states.events import (
 )
 from agent_brain.states.hook_chain import HookChain, hooks_of
 from agent_brain.states.hook_requests import StateRequest
+from agent_brain.states.model_call import UNYIELDED
 from agent_brain.states.observing import Observation
 from agent_brain.states.surroundings import inside, surrounded
 from agent_brain.states.work import (
@@ -72,7 +73,9 @@ from agent_brain.states.work import (
 from agent_brain.steering import Steering
 from agent_brain.stuck import StuckPolicy, Verdict, fingerprint
 from agent_brain.tools.aio import CLEANUP_SECONDS
-from agent_brain.tools.secrets import scrub
+from agent_brain.tools.secrets import get_logger, scrub
+
+log = get_logger(__name__)
 
 FINAL = (
     BrainDefinitionError,
@@ -291,6 +294,8 @@ class Engine:
                 if not self._is_out_of_budget(error) and not await self._fail(node, error):
                     raise
             else:
+                if UNYIELDED:
+                    self._name_unyielded(node)
                 if node.on_exit or record.report.waits is not None:
                     await self._exit(node, stream)
             leaving = self._decide(node) if hooks is None else self._leave(node)
@@ -346,6 +351,8 @@ class Engine:
         self._delegated, self._has_forked, self._resumed = None, self._resumed, False
         self.at = at = Position(self._run_id, self._budget.control.step, node.name, self._path)
         self._record.begin_step(at)
+        if UNYIELDED:  # of states that failed
+            UNYIELDED.clear()
 
     async def _exit(self, node: Node, stream: object) -> None:
         """Close the stream of a state, which may not be exhausted, and call ``on_exit``.
@@ -359,6 +366,18 @@ class Engine:
                 self._note_entered(node)
             elif node.on_exit:
                 await node.state.on_exit(self.memory)
+
+    def _name_unyielded(self, node: Node) -> None:
+        """Log which model calls a state has made and not yielded."""
+        kinds = ", ".join(sorted({*UNYIELDED}))
+        UNYIELDED.clear()
+        log.warning(
+            "State %r (%s) has made a %s and not yielded it, so the model was not called: write "
+            "'yield call' in its run()",
+            node.name,
+            type(node.state).__name__,
+            kinds,
+        )
 
     def _note_entered(self, node: Node) -> None:
         entered = self.memory.control.entered

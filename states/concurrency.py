@@ -53,6 +53,9 @@ class Together(Work, Generic[T]):
         StateDefinitionError: Something that is not work or a function, or a wrong number.
     """
 
+    results: list[T]
+    results_of_it = frozenset({"results"})
+
     def __init__(self, works: Sequence[Piece[T]], *, max_concurrency: int | None = None) -> None:
         given: object = works
         if not isinstance(given, Sequence) or isinstance(given, str):
@@ -69,7 +72,6 @@ class Together(Work, Generic[T]):
             )
         self.works = works
         self.max_concurrency = max_concurrency
-        self.results: list[T] = []
 
     @property
     def result(self) -> list[T]:
@@ -84,6 +86,7 @@ class Together(Work, Generic[T]):
             if context is not None and isinstance(event, Event):
                 context.count_unread(event)
 
+        self.results = []
         items = live(partial(self._do_all, context), unread=count)
         try:
             async for item in items:

@@ -8,6 +8,8 @@ be used goes back to the model once with what is wrong.
 
 from __future__ import annotations
 
+import inspect
+import sys
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
@@ -17,7 +19,7 @@ from collections.abc import (
     Sequence,
 )
 from functools import lru_cache
-from types import AsyncGeneratorType
+from types import AsyncGeneratorType, FrameType
 from typing import Any, Literal, TypeAlias
 
 from pydantic import BaseModel, JsonValue
@@ -59,6 +61,13 @@ _CUT = {
 }
 
 
+UNYIELDED: list[str] = []
+"""The kinds of the calls that states have made and dropped without a ``yield``, until a run asks.
+
+A call is dropped when the generator of its state ends, so what is here then is of that state.
+"""
+
+
 class ModelCall(Work):
     """One request to a model. Yield it from ``State.run``, then read the response.
 
@@ -98,14 +107,19 @@ class ModelCall(Work):
         LLMError: At the ``yield``: the call failed.
         LLMRefusalError: At the ``yield``: the model refused to answer.
         MalformedOutputError: At the ``yield``: the second response could not be used either.
+        StateDefinitionError: Where the response is read before the ``yield``.
     """
 
     id: str = ""
-    text: str = ""
-    finish: Finish | None = None
-    output: Any = None
+    text: str
+    actions: list[Action]
+    finish: Finish | None
+    usage: Usage | None
+    output: Any
     purpose: str | None = None  # what a memory makes the call for
     refusal_is_an_answer: bool = True
+    _by_state: bool = False
+    results_of_it = frozenset({"text", "actions", "finish", "usage", "output"})
 
     def __init__(
         self,
@@ -129,17 +143,22 @@ class ModelCall(Work):
         self.acts = acts
         self.check = check
         self.complaint = complaint
-        self.actions: list[Action] = []
-        self.usage: Usage | None = None
-        self._corrected = self._trimmed = False
+        self._corrected = self._trimmed = self._begun = False
+        self._by_state = _is_made_by_state()
+
+    def __del__(self) -> None:
+        if self._by_state and not self._begun:
+            UNYIELDED.append(type(self).__name__)
 
     def _begin(self, context: WorkContext | None) -> None:
         if context is not None:
             context.check_budget()
         self.id = new_id("resp")
+        if not self._begun:
+            self._begun, self.usage = True, None
         self.text = ""
         self.actions = []
-        self.finish = None
+        self.finish = self.output = None
         self._at = NOWHERE if context is None else context.at
         self._parts: list[str] = []
         self._blank = ""  # white space at the beginning of the text
@@ -420,6 +439,18 @@ class ModelCall(Work):
         self.usage = usage if self.usage is None else self.usage + usage
         reason = None if self.finish is None else self.finish.reason
         return UsageReported(usage, self.id, reason, self.purpose, at=self._at)
+
+
+def _is_made_by_state() -> bool:
+    """Return whether an async generator, as ``State.run`` is one, makes the call."""
+    frame: FrameType | None = sys._getframe(2)  # of the caller of the constructor
+    for _ in range(3):  # a subclass and LLM.call() may be between
+        if frame is None:
+            return False
+        if frame.f_code.co_flags & inspect.CO_ASYNC_GENERATOR:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _hooks_around(context: WorkContext | None) -> HookChain | None:

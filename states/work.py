@@ -11,11 +11,12 @@ continues the state. An error of the work is raised at the ``yield``::
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeAlias, TypeVar
 
 import anyio
 
 from agent_brain.states.aclosing import Pace, close_stream
+from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.events import NOWHERE, Event, Position
 
 if TYPE_CHECKING:
@@ -143,9 +144,23 @@ class Work:
 
     Attributes:
         clock: Limits the time of the work; None for no limit.
+        results_of_it: The attributes that exist once it was done. Reading one of them before is a
+            StateDefinitionError.
     """
 
     clock: Clock | None = None
+    results_of_it: ClassVar[frozenset[str]] = frozenset()
+
+    if not TYPE_CHECKING:  # a type checker would take any name for an attribute
+
+        def __getattr__(self, name: str) -> Any:
+            kind = type(self).__name__
+            if name in self.results_of_it:
+                raise StateDefinitionError(
+                    f"{kind}.{name} was read before there is a result: yield it first, as "
+                    "'yield call' in State.run"
+                )
+            raise AttributeError(f"{kind!r} object has no attribute {name!r}")
 
     def events(self, context: WorkContext | None = None) -> AsyncGenerator[str | Event, None]:
         """Do the work; yield text and events meanwhile.

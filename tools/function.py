@@ -85,10 +85,15 @@ class FunctionTool(BaseTool):
         A cancelled call of a sync function returns at once; its thread, which Python cannot stop,
         continues and its result is discarded. A program that exits meanwhile says that it waits.
         """
-        return await self.invoke(kwargs)
+        return await self._call(kwargs)
 
     async def invoke(self, args: Mapping[str, Any]) -> Any:
         """Run the function like :meth:`execute`, with the arguments as one mapping."""
+        if type(self).execute is not FunctionTool.execute:  # of a subclass
+            return await super().invoke(args)
+        return await self._call(args)
+
+    async def _call(self, args: Mapping[str, Any]) -> Any:
         values = self.validate(args)
         if self._context is not None:
             values[self._context] = current_call() or ToolContext(Action(name=self.name))

@@ -6,6 +6,7 @@ import asyncio
 import contextvars
 import functools
 import threading
+from datetime import date
 from typing import Any
 
 import anyio
@@ -13,6 +14,7 @@ import pytest
 
 from agent_brain.tools import (
     Action,
+    FunctionTool,
     Outcome,
     ToolArgumentsError,
     ToolError,
@@ -129,6 +131,18 @@ async def test_a_sync_tool_does_not_stall_the_loop():
         outcome = await call(wait)
 
     assert outcome == Outcome("true")
+
+
+async def test_the_execute_of_a_subclass_of_a_function_tool_is_what_a_call_runs() -> None:
+    class Noted(FunctionTool):
+        async def execute(self, **kwargs: Any) -> Any:
+            return f"noted {kwargs} {await super().execute(**kwargs)}"
+
+    def double(day: date, number: int) -> str:
+        return f"{day.year} {2 * number}"
+
+    outcome = await call(Noted(double), day="2026-01-02", number="4")
+    assert outcome.content == f"noted { {'day': date(2026, 1, 2), 'number': 4} } 2026 8"
 
 
 @pytest.mark.parametrize("lazily", [lambda numbers: numbers, lambda numbers: map(str, numbers)])

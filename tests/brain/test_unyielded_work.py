@@ -1,0 +1,104 @@
+"""A model call that a state forgets to yield is named, and reading it before is an error."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Callable
+from typing import Any, Literal
+
+import pytest
+
+from agent_brain import LLM, Brain, Memory, Message, State
+from agent_brain.errors import StateDefinitionError
+from agent_brain.states import ModelCall, StructuredRequest, Together
+from agent_brain.testing import ScriptedLLM, run_state
+from tests.brain.nets import single
+
+pytestmark = pytest.mark.anyio
+
+
+class Calls(State):
+    """Makes a piece of work, and does with it what ``use`` says."""
+
+    def __init__(self, llm: LLM, *, yields: bool, reads: str | None = None) -> None:
+        self.llm = llm
+        self.yields = yields
+        self.reads = reads
+
+    async def run(self, memory: Memory) -> AsyncIterator[Any]:
+        call = self.llm.call(await memory.context())
+        if self.yields:
+            yield call
+        if self.reads is not None:
+            getattr(call, self.reads)
+        await memory.update([Message.assistant("Done.")])
+
+    async def next_state(self, memory: Memory) -> Literal[None]:
+        return None
+
+
+READ = ["text", "actions", "usage", "output", "finish", "finish_reason", "result"]
+
+
+@pytest.mark.parametrize("what", READ)
+async def test_reading_a_call_before_it_was_yielded_says_what_to_do(what: str) -> None:
+    state = Calls(ScriptedLLM(["Hello."]), yields=False, reads=what)
+    with pytest.raises(StateDefinitionError, match="yield it first") as caught:
+        await Brain(single(state)).run("go")
+    assert "'ONE'" in caught.value.__notes__[0]
+    with pytest.raises(StateDefinitionError, match="yield it first"):
+        await run_state(Calls(ScriptedLLM(["Hello."]), yields=False, reads=what), Brain().memory)
+
+
+@pytest.mark.parametrize("what", READ)
+async def test_a_call_that_was_yielded_can_be_read(what: str) -> None:
+    await Brain(single(Calls(ScriptedLLM(["Hello."]), yields=True, reads=what))).run("go")
+
+
+WORK: dict[str, tuple[Callable[[LLM], Any], str]] = {
+    "data": (lambda llm: llm.call([Message.user("go")], output_type=int), "output"),
+    "a request for data": (lambda llm: StructuredRequest(llm, [Message.user("go")], int), "result"),
+    "a call": (lambda llm: ModelCall(llm, [Message.user("go")]), "text"),
+    "several calls": (lambda llm: Together([llm.call([Message.user("go")])]), "results"),
+    "the result of several": (lambda llm: Together([llm.call([Message.user("go")])]), "result"),
+}
+
+
+@pytest.mark.parametrize("kind", WORK)
+def test_no_work_has_a_result_before_it_was_done(kind: str) -> None:
+    make, what = WORK[kind]
+    work = make(ScriptedLLM([]))
+    with pytest.raises(StateDefinitionError, match="yield it first"):
+        getattr(work, what)
+    with pytest.raises(AttributeError, match="no attribute 'txet'"):
+        getattr(work, "txet")  # noqa: B009 - a type checker would find it
+
+
+@pytest.mark.parametrize("yields", [False, True])
+async def test_a_call_that_a_state_forgot_to_yield_is_named_when_it_ends(
+    yields: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        await Brain(single(Calls(ScriptedLLM(["Hello."]), yields=yields))).run("go")
+    named = [record.getMessage() for record in caplog.records]
+    assert named == [] if yields else len(named) == 1
+    assert yields or "State 'ONE' (Calls) has made a ModelCall and not yielded it" in named[0]
+
+
+async def test_a_call_that_is_dropped_on_an_error_or_outside_of_a_run_is_not_named(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Fails(Calls):
+        async def run(self, memory: Memory) -> AsyncIterator[Any]:
+            self.llm.call(await memory.context())
+            later = self.llm.call(await memory.context())
+            yield "begun"
+            raise LookupError(later)
+
+    llm = ScriptedLLM([])
+    with caplog.at_level(logging.WARNING):
+        with pytest.raises(LookupError):
+            await Brain(single(Fails(llm, yields=False))).run("go")
+        llm.call([Message.user("go")])
+        await Brain(single(Calls(ScriptedLLM(["Hello."]), yields=True))).run("go")
+    assert caplog.records == []
