@@ -246,8 +246,11 @@ class _FunctionCall(Work):
                 await self.kept.keep(self.name, Part(value=value), context)
         except BaseException as error:
             failure = failure_of(error, position_of(context).state, MapState.__name__)
-            is_own = isinstance(failure, Exception) and not isinstance(failure, FinalError)
-            if not (self.collect and is_own):
+            if (
+                not self.collect
+                or isinstance(failure, FinalError)
+                or not isinstance(failure, Exception)
+            ):
                 if failure is error:
                     raise
                 raise failure from error

@@ -79,6 +79,7 @@ class _Watch:
     def __init__(self) -> None:
         self._count = 0
         self._expired = False
+        self._task: Any = None
         self._timer: Any = None
         if not in_trio() and not _in_cancelled_scope():
             import asyncio

@@ -273,7 +273,7 @@ async def test_an_await_inside_a_change_does_not_lose_a_change() -> None:
 def test_a_change_that_raises_writes_nothing() -> None:
     memory = FakeMemory("go")
     with pytest.raises(KeyError), Basket.change(memory) as basket:
-        basket.items.append({}["tea"])
+        basket.items.append({"milk": "milk"}["tea"])
     assert Basket.read(memory) == Basket()
 
 

@@ -53,7 +53,7 @@ class Stubborn:
             self.closed = True
 
 
-def net_of(kind: str, wait: Callable[[], Any]) -> Net | Brain:
+def net_of(kind: str, wait: Callable[[], Any]) -> Net:
     async def stubborn(item: object) -> str:
         return str(await wait())
 
