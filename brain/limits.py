@@ -86,7 +86,8 @@ class Limits:
         max_tokens: Tokens read and written by models.
         max_cost: US dollars, for the calls whose price is known.
         max_tool_calls: Tool calls. A round that would exceed it does not begin.
-        timeout: Seconds of wall clock; running model calls and tools are then cancelled.
+        timeout: Seconds of wall clock from when the models of the net are loaded; running model
+            calls and tools are then cancelled.
         strict: End the run with a :class:`~agent_brain.errors.LimitCheckError` after a model call
             that ``max_cost`` or ``max_tokens`` cannot count, as its price is unknown or its usage
             is not reported. By default this is logged as a warning, once in a run.

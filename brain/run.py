@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from types import AsyncGeneratorType, TracebackType
 from typing import TYPE_CHECKING, Generic, Self, cast
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Generic, Self, cast
 import anyio
 
 from agent_brain.budget import Budget
+from agent_brain.default_model import models_of
 from agent_brain.engine import Engine, continue_counts, drop_branches, no_state, words_of
 from agent_brain.errors import BrainUseError, ResumeError
 from agent_brain.human_input import Decisions
@@ -239,6 +241,7 @@ class Run(Generic[OutputT_co]):
         """Run to the end and return the result; for a run whose events nobody reads."""
         timeout = self._plan.limits.timeout
         if timeout is not None and self._quiet:
+            await self._load_models()
             deadline = anyio.current_time() + timeout
             with anyio.CancelScope(deadline=deadline) as self._interruption.scope:
                 async for _ in self._events:
@@ -323,11 +326,20 @@ class Run(Generic[OutputT_co]):
             memory.deps = None
             await claim.release()
 
+    async def _load_models(self) -> None:
+        """Load the models before the clock of the run starts, which may take seconds."""
+        if self._plan.limits.timeout is not None:
+            for model in models_of(self._plan.net):
+                with suppress(Exception):  # the state that uses it raises it again
+                    await model.open()
+
     async def _drive_in_scopes(self) -> AsyncGenerator[Event, None]:
         """Like :meth:`_drive`, with a time limit. No scope is open while a consumer works."""
         events, interruption = self._drive(noting=False), self._interruption
         timeout = self._plan.limits.timeout or math.inf
         try:
+            with anyio.CancelScope() as interruption.scope:
+                await self._load_models()
             while True:
                 left = timeout - self._budget.seconds()
                 self._late = left <= 0

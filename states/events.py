@@ -210,7 +210,7 @@ class ResponseStarted(Event):
 
     Attributes:
         response_id: ID of the response, as in its other events.
-        model: Name of the model.
+        model: Name of the model that is called. A fallback may answer: see ``UsageReported``.
         purpose: As of :class:`UsageReported`.
     """
 
@@ -225,7 +225,7 @@ class UsageReported(Event):
     """A model call ends. There is one for each call, also if the provider reports no usage.
 
     Attributes:
-        usage: Tokens and cost of the call.
+        usage: Tokens and cost of the call; ``usage.model`` is the model that answered.
         response_id: ID of the response, as in its other events.
         finish_reason: Why the response ended (see :class:`~agent_brain.states.Finish`); None if the
             provider did not say.

@@ -307,7 +307,7 @@ class _Whole:
         if isinstance(piece, Replaced):
             self.pieces = [*_pieces_of(piece.response, self, piece.finish)]
         elif isinstance(piece, Usage):
-            self.usage = piece if self.usage is None else self.usage + piece
+            self.usage = piece if self.usage is None else self.usage.followed_by(piece)
         else:
             self.pieces.append(piece)
 

@@ -183,10 +183,16 @@ class ModelCall(Work):
         return self.text
 
     def metadata(self) -> dict[str, JsonValue]:
-        """What to record with the message: what the provider needs again, and a bad ending."""
-        if self.finish is None:
-            return {}
+        """What to record with the message.
+
+        That is what the provider needs again, a bad ending, and the model if it is another one than
+        was called, such as a fallback.
+        """
         kept: dict[str, JsonValue] = {}
+        if self._used is not None and self._used.model not in (None, self._called.model):
+            kept["model"] = self._used.model
+        if self.finish is None:
+            return kept
         if self.finish.reason not in ("stop", "tool_calls"):
             kept["finish_reason"] = self.finish.reason
         if self.finish.metadata:
@@ -342,7 +348,7 @@ class ModelCall(Work):
         if isinstance(piece, Begun):
             return (self._announce(piece.llm),)
         if isinstance(piece, Usage):
-            self._used = piece if self._used is None else self._used + piece
+            self._used = piece if self._used is None else self._used.followed_by(piece)
         elif isinstance(piece, Finish):
             self.finish = piece
         elif isinstance(piece, Replaced):

@@ -137,8 +137,9 @@ class ReasoningState(State):
         """Record the data in a call of an output tool; return its text for the reader."""
         memory.control.output = call.output
         text = shape_of(self.output_type).write(call.output)
+        metadata = {**call.metadata(), OUTPUT: True}
         message = Message.assistant(
-            text, cause_by=type(self).__name__, sent_from=self.sent_from, metadata={OUTPUT: True}
+            text, cause_by=type(self).__name__, sent_from=self.sent_from, metadata=metadata
         )
         await memory.update([message])
         memory.control.request_calls([])
@@ -152,8 +153,6 @@ class ReasoningState(State):
         message = trusted(ASSISTANT, text, tool_calls=calls, cause_by=cause)
         if self.sent_from is not None:
             message = message.model_copy(update={"sent_from": self.sent_from})
-        if call.finish is None and (calls or not as_thoughts):
-            return message
         metadata = call.metadata()
         if as_thoughts and not calls:  # text that is not the answer yet
             metadata["thought"] = True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,8 @@ class Usage:
         output_tokens: Tokens written by the model.
         cost: US dollars; None if a price is unknown.
         requests: Number of model calls.
-        model: Name of the model; None if there were several.
+        model: Name of the model; of one call the model that answered, also if it is a fallback;
+            None if there were several calls of several models.
         cached_tokens: Input tokens that were read from the provider's cache.
         reasoning_tokens: Output tokens that were spent on reasoning.
         estimated: Whether the tokens are an estimate, as the provider did not report them.
@@ -68,6 +69,11 @@ class Usage:
             self.reasoning_tokens + other.reasoning_tokens,
             self.estimated or other.estimated,
         )
+
+    def followed_by(self, later: Usage) -> Usage:
+        """Return the sum for one model call, whose answer is of the model of ``later``."""
+        total = self + later
+        return total if total.model else replace(total, model=later.model or self.model)
 
 
 _COUNTS = ("input_tokens", "output_tokens", "requests", "cached_tokens", "reasoning_tokens")

@@ -187,3 +187,51 @@ async def test_a_store_that_fails_when_the_time_is_up_ends_the_run_by_the_limit(
             result = run.result
     assert result.stop_reason is StopReason.TIMEOUT
     assert (await Brain(single(Say("x")), limits=Limits(timeout=1)).run("go")).answer == "x"
+
+
+class SlowToLoad(ScriptedLLM):
+    """Takes a minute to load, as a large import does on a busy machine."""
+
+    loaded = False
+
+    async def open(self) -> None:
+        if not self.loaded:
+            await anyio.sleep(60)
+        self.loaded = True
+
+
+@pytest.mark.parametrize("way", ["run", "stream", "answer"])
+async def test_the_clock_starts_when_the_model_is_loaded(way: str) -> None:
+    with fake_clock():
+        brain = Brain(react(SlowToLoad([["It is ", "4."]])), limits=Limits(timeout=10))
+        if way == "run":
+            await brain.run("2 + 2?")
+        elif way == "answer":
+            assert "".join([text async for text in brain.answer("2 + 2?")]) == "It is 4."
+        else:
+            async with brain.stream("2 + 2?") as run:
+                async for _ in run:
+                    pass
+
+        assert brain.last_result is not None
+        assert (brain.last_result.stop_reason, brain.last_result.answer) == (
+            StopReason.DONE,
+            "It is 4.",
+        )
+
+
+async def test_a_run_can_be_cancelled_while_its_model_is_loaded() -> None:
+    with fake_clock():
+        began = anyio.current_time()
+        brain = Brain(react(SlowToLoad(["4"])), limits=Limits(timeout=600))
+        async with brain.stream("2 + 2?") as run, anyio.create_task_group() as group:
+
+            async def read() -> None:
+                async for _ in run:
+                    pass
+
+            group.start_soon(read)
+            await anyio.sleep(1)
+            run.cancel()
+        assert run.result.stop_reason is StopReason.CANCELLED
+        assert anyio.current_time() - began < 10

@@ -20,6 +20,7 @@ import pytest
 from pydantic import BaseModel
 
 from agent_brain import Brain
+from agent_brain.memories import MessagesMemory, RamJournal
 from agent_brain.memories.message import Message
 from agent_brain.states.aclosing import closing
 from agent_brain.states.errors import (
@@ -33,6 +34,7 @@ from agent_brain.states.errors import (
     LLMTimeoutError,
     StateDefinitionError,
 )
+from agent_brain.states.events import ResponseStarted, UsageReported
 from agent_brain.states.models.litellm.adapter import LiteLLM
 from agent_brain.states.models.llm import LLM, Finish, Piece, Thought
 from agent_brain.states.usage import Usage
@@ -787,6 +789,30 @@ async def test_a_fallback_answers_when_the_model_fails(response: Response) -> No
     assert pieces[1:] == ["Hi", Finish("stop"), Usage(11, 7, model="openai/other")]
     assert [request.body["model"] for request in server.requests] == ["scripted", "other"]
     assert server.requests[1].body["temperature"] == 0.3
+
+
+@pytest.mark.parametrize("options", [{}, {"trace": True}], ids=["plain", "traced"])
+async def test_after_a_fallback_the_model_that_answered_is_named(options: dict[str, Any]) -> None:
+    events: list[Any] = []
+    with OpenAIServer([Failure(503), Reply("Hello")]) as server:
+        llm = model_of(server, fallbacks=["openai/other"])
+        memory = MessagesMemory(journal=RamJournal(), session="s")
+        brain = Brain("react", memory, llm=llm, **options)
+        async with brain, brain.stream("Hi") as run:
+            async for event in run:
+                events.append(event)
+    [started] = [event for event in events if isinstance(event, ResponseStarted)]
+    [report] = [event for event in events if isinstance(event, UsageReported)]
+    assert (started.model, report.usage.model) == ("openai/scripted", "openai/other")
+    assert (report.usage.requests, run.result.usage.requests) == (2, 2)
+    assert run.result.messages[-1].metadata == {"model": "openai/other"}
+
+
+async def test_without_a_fallback_a_message_does_not_name_its_model() -> None:
+    with OpenAIServer([Failure(503), Reply("Hello")]) as server:
+        async with Brain("react", llm=model_of(server, retries=1)) as brain:
+            result = await brain.run("Hi")
+    assert (result.messages[-1].metadata, result.usage.requests) == ({}, 2)
 
 
 async def test_fallbacks_are_tried_in_order_after_the_retries() -> None:

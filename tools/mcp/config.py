@@ -27,12 +27,12 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
+from agent_brain.tools.base import RESULT_TOKENS
 from agent_brain.tools.errors import McpConfigError
 from agent_brain.tools.mcp.names import fitting, unused
 from agent_brain.tools.mcp.spec import (
     CALL_SECONDS,
     DESCRIPTION_TOKENS,
-    RESULT_TOKENS,
     START_SECONDS,
     Approval,
     HttpServer,
