@@ -46,7 +46,7 @@ class PlainJson(Serializer):
 def _unixepoch(moment: str) -> float | None:
     """Return the seconds since 1970 of a moment: ``unixepoch('subsec')`` is that of now."""
     if moment == "subsec":
-        return time.time()
+        return int(time.time() * 8) / 8  # a thousand times it, which DBOS stores, is whole
     with closing(sqlite3.connect(":memory:")) as database:
         seconds: float | None = database.execute("SELECT unixepoch(?)", (moment,)).fetchone()[0]
         return seconds
