@@ -436,8 +436,10 @@ class MessageStore:
             self.carry_out(change, seq)
             return
         for start in range(0, size_of(change), SLICE):
-            is_added = seq is not None and isinstance(change, Added)
-            self.carry_out(part_of(change, start, SLICE), seq + start if is_added else seq)
+            place = seq
+            if seq is not None and isinstance(change, Added):
+                place = seq + start
+            self.carry_out(part_of(change, start, SLICE), place)
             await anyio.lowlevel.cancel_shielded_checkpoint()
 
     def carry_out(self, change: Change, seq: int | None) -> None:

@@ -512,8 +512,11 @@ class PostgresJournal(Journal):
         key = self._key(session, writing=True)
 
         def remove() -> int:
-            some = partial(work, key=key)  # numbers are not used again: it may be done twice
-            removed = self._run(self._durability, some, None if whole else some)
+            def done(tx: Transaction) -> int:
+                return work(tx, key)
+
+            again = None if whole else done  # numbers are not used again: it may be done twice
+            removed = self._run(self._durability, done, again)
             if scrub and (removed or whole):
                 self._vacuum()
             return removed
