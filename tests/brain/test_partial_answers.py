@@ -66,7 +66,7 @@ async def leave(brain: Brain) -> None:
 
 
 async def leave_answer(brain: Brain) -> None:
-    async with aclosing(brain.answer(GOAL)) as pieces:  # type: ignore[type-var]
+    async with aclosing(brain.answer(GOAL)) as pieces:
         async for piece in pieces:
             if piece == "fly":
                 break

@@ -47,7 +47,7 @@ def of(kind: type[Memory]) -> Any:
 
 
 def own_wrapper(**options: Any) -> Memory:
-    return of(WrappingMemory)(MessagesMemory(**options))  # type: ignore[no-any-return]
+    return of(WrappingMemory)(MessagesMemory(**options))
 
 
 MEMORIES: dict[str, Callable[..., Memory]] = {
