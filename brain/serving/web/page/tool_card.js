@@ -107,7 +107,7 @@ function argumentsOf(action) {
 
 function section(title, tool, text, empty = "Empty") {
   const content = text
-    ? el("pre", { tabindex: "0", role: "group", "aria-label": `${title} of ${tool}` }, text)
+    ? el("pre", { tabindex: "0", role: "group", "aria-label": `${tool}: ${title.toLowerCase()}` }, text)
     : el("p", { class: "muted" }, empty);
   return el("div", { class: "tool-section" }, el("div", { class: "tool-label" }, title), content);
 }
