@@ -82,7 +82,8 @@ def _read(where: str, given: Any) -> ModelChoice:
     try:
         llm = resolve_llm(given)
     except AgentBrainError as error:
-        raise ExperimentError(f"{where}: {error}") from error
+        problem = str(error).removeprefix("llm: ")  # here it has another name
+        raise ExperimentError(f"{where}: {problem}") from error
     check_model(where, llm)
     choice = choice_of(llm)
     return replace(choice, name=given) if isinstance(given, str) else choice
