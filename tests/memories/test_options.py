@@ -95,7 +95,7 @@ def stores_of(memory: Memory) -> list[MessageStore]:
     return [*own, *(store for inner in memory.wrapped for store in stores_of(inner))]
 
 
-MADE = {
+MADE: dict[str, Callable[..., Memory]] = {
     **{
         name: partial(create_memory, name)
         for name in ("messages", "windowed", "summary", "vector", "todo", "layered")

@@ -384,8 +384,8 @@ async def behind_a_proxy(kind: str, how: Any) -> AsyncIterator[Faulty]:
             with redis_server.journal_prefix() as prefix:
                 url = f"redis://127.0.0.1:{proxy.port}/0"
                 seconds = 3.0 if how == "never" else 30.0
-                async with RedisJournal(url, prefix=prefix, timeout=seconds) as journal:
-                    yield journal, cut, mend
+                async with RedisJournal(url, prefix=prefix, timeout=seconds) as opened:
+                    yield opened, cut, mend
 
 
 @asynccontextmanager
