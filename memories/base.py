@@ -231,13 +231,13 @@ class Memory(ABC):
         await begin_by_set_goal(self, goal, Beginning(run_id, state, before))
 
     async def _before_turn(self) -> EarlierTurns:
-        """Return what :meth:`_note_turn` needs to know from before a turn."""
+        """Return what :meth:`_note_new_turn` needs to know from before a turn."""
         kind = type(self)
         by_default = kind.turn is Memory.turn or kind.context is Memory.context
         earlier = [*await self.goal(), *await self.dump()] if by_default else []
         return await self._turn_notes(), frozenset(message.id for message in earlier)
 
-    async def _note_turn(self, earlier: EarlierTurns) -> None:
+    async def _note_new_turn(self, earlier: EarlierTurns) -> None:
         """Note which messages are older than the turn that has begun."""
         notes, before = earlier
         goal = await self.goal()

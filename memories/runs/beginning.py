@@ -56,6 +56,6 @@ async def begin_by_set_goal(memory: Memory, goal: Message, beginning: Beginning)
     finally:
         left, inner._beginning = inner._beginning, None
     if left is not None:  # no built-in memory has set the goal
-        await inner._note_turn(earlier)
+        await inner._note_new_turn(earlier)
         memory.control.begin(left.run_id, left.state)
         await memory.checkpoint()
