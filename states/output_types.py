@@ -167,7 +167,7 @@ class Shape(Generic[T]):
             raise self._invalid("finite_number", "NaN and Infinity are not JSON", text) from error
         return value
 
-    def _invalid(self, kind: LiteralString, problem: str, text: str) -> ValidationError:
+    def _invalid(self, kind: LiteralString, problem: LiteralString, text: str) -> ValidationError:
         details = InitErrorDetails(type=PydanticCustomError(kind, problem), input=text)
         return ValidationError.from_exception_data(self.name, [details])
 
