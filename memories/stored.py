@@ -278,10 +278,13 @@ class StoredMemory(Memory):
             if beginning is not None:
                 self.control.begin(beginning.run_id, beginning.state)
 
-        if beginning is not None and store.session is not None:
-            store.session.running = True
         note_turn(store, self.control, goal)
-        await self._carry_out(store.change(plan, then=begin))
+        change = store.change(plan, then=begin)
+        if beginning is None or store.session is None:
+            await self._carry_out(change)
+        else:
+            with store.session.beginning():
+                await self._carry_out(change)
 
     async def update(self, messages: list[Message]) -> None:
         """Add ``messages`` in this order, all or none; known IDs are ignored.

@@ -6,8 +6,8 @@ import json
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import aclosing
-from typing import Any, Literal, TypeAlias, TypeVar, cast
+from contextlib import aclosing, contextmanager
+from typing import Any, Literal, TypeAlias, cast
 
 from agent_brain.memories.errors import (
     JournalConflictError,
@@ -26,7 +26,6 @@ from agent_brain.tools.context import current_call
 from agent_brain.tools.secrets import get_logger
 
 log = get_logger(__name__)
-ErrorT = TypeVar("ErrorT", bound=JournalError)
 History: TypeAlias = int | Literal["all", "last"]
 PRUNE_AT = 128  # outdated entries that may gather before they are removed
 
@@ -160,12 +159,13 @@ class Session:
         try:
             last = await self._write(written)
         except JournalConflictError as error:
-            raise self._failed(self.conflict(error.found)) from error
+            raise self.conflict(error.found) from error
         except BaseException as error:
             if not self.shared:
                 self.doubt = written
-            if isinstance(error, JournalError):
-                self._failed(error)
+            if isinstance(error, JournalError) and not self.shared:
+                if self.running and self.main.running:  # it ends the run that writes here
+                    self.main.failure = error
             raise
         self.last = last
         first = last - len(entries) + 1
@@ -173,11 +173,17 @@ class Session:
             self._by_calls.setdefault(call.action.id, []).extend(range(first, last + 1))
         return first
 
-    def _failed(self, error: ErrorT) -> ErrorT:
-        """Note an error of the store that ends the run, if a run writes here; return it."""
-        if self.running and self.main.running and not self.shared:
-            self.main.failure = error
-        return error
+    @contextmanager
+    def beginning(self) -> Iterator[None]:
+        """Write the beginning of a run; if that fails, none has begun."""
+        running, self.running = self.running, True
+        try:
+            yield
+        except BaseException:
+            self.running = running
+            if not running:
+                self.failure = None
+            raise
 
     def _before(self, entries: list[Entry]) -> Iterator[Entry]:
         """Yield what is to be written ahead of ``entries``."""
