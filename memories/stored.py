@@ -19,7 +19,12 @@ from agent_brain.memories.control import Control
 from agent_brain.memories.errors import JournalError, MemoryUseError, ReadOnlyMemoryError
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.message import Message, as_message, checked_messages
-from agent_brain.memories.runs.beginning import Beginning, begin_by_set_goal, is_replaced
+from agent_brain.memories.runs.beginning import (
+    Beginning,
+    begin_by_set_goal,
+    is_replaced,
+    take_beginning,
+)
 from agent_brain.memories.runs.counts import Counts
 from agent_brain.memories.runs.turn_notes import (
     TurnNote,
@@ -233,8 +238,7 @@ class StoredMemory(Memory):
     async def set_goal(self, goal: str | Message) -> None:
         """Start a turn; earlier goals stay where they were asked."""
         await self._write("set_goal()")
-        beginning, self._beginning = self._beginning, None
-        await self._start_turn(as_message(goal), beginning)
+        await self._start_turn(as_message(goal), take_beginning(self))
 
     async def begin(
         self, goal: Message, run_id: str, state: str, *, before: Sequence[Message] = ()

@@ -54,8 +54,14 @@ async def begin_by_set_goal(memory: Memory, goal: Message, beginning: Beginning)
     try:
         await memory.set_goal(goal)
     finally:
-        left, inner._beginning = inner._beginning, None
+        left = take_beginning(inner)
     if left is not None:  # no built-in memory has set the goal
         await inner._note_new_turn(earlier)
         memory.control.begin(left.run_id, left.state)
         await memory.checkpoint()
+
+
+def take_beginning(memory: Memory) -> Beginning | None:
+    """Return the run that begins with the next goal of a memory, if one does; it is taken once."""
+    beginning, memory._beginning = memory._beginning, None
+    return beginning
