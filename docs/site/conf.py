@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import sys
-from importlib.metadata import version
 from pathlib import Path
 
 SITE = Path(__file__).parent
@@ -12,7 +12,7 @@ sys.path[:0] = [str(SITE), str(SITE.parents[1])]  # where Sphinx finds extension
 project = "Agent Brain"
 author = "the Agent Brain authors"
 copyright = author  # noqa: A001 - Sphinx's name
-release = version("agent-brain")
+release = version = importlib.metadata.version("agent-brain")
 html_title = f"Agent Brain {release}"
 language = "en"
 
