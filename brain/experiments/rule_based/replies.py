@@ -9,7 +9,7 @@ from fractions import Fraction
 from pydantic import TypeAdapter
 
 from agent_brain.experiments.rule_based.filling import fill
-from agent_brain.experiments.rule_based.moves import UNKNOWN, Answer, Data, Move
+from agent_brain.experiments.rule_based.moves import UNKNOWN, Answer, Call, Data, Move
 from agent_brain.experiments.rule_based.puzzle_thoughts import continued, judged
 from agent_brain.experiments.rule_based.requests import REMARK
 from agent_brain.experiments.rule_based.sight import Sight
@@ -21,6 +21,8 @@ from agent_brain.experiments.rule_based.solving import (
 )
 from agent_brain.experiments.rule_based.tool_choice import failures
 from agent_brain.nets.library.voting import majority
+from agent_brain.states.output_tools import OutputTool
+from agent_brain.tools.action import Action
 
 Reply = Callable[[Sight, Mapping[str, str]], Move]
 
@@ -38,6 +40,14 @@ def reply_to(sight: Sight) -> Move:
         return REPLIES[request.kind](sight, request.fields)
     if sight.output_type is not None:
         return Data(fill(sight, TypeAdapter(sight.output_type).json_schema()))
+    outputs = [tool for tool in sight.tools if isinstance(tool, OutputTool)]
+    if outputs:
+        others = [tool for tool in sight.tools if not isinstance(tool, OutputTool)]
+        solved = solve(Sight(sight.messages, others))
+        if not isinstance(solved, Answer):
+            return solved
+        first = outputs[0]
+        return Call(Action(name=first.name, args=fill(sight, first.input_schema)))
     solved = solve(sight)
     if isinstance(solved, Answer) and solved.value and _CLOSING_LINE in sight.system:
         return Answer(f"{solved.text}\n{_CLOSING_LINE} {solved.value}", solved.value)
