@@ -65,7 +65,7 @@ class Embedder(ABC):
     async def embed_with_usage(self, texts: Sequence[str]) -> EmbeddingResult:
         """Return what :meth:`embed` returns, with its tokens and cost.
 
-        The default knows neither, unless the model is :attr:`local` or :meth:`embed` returns an
+        The default knows neither, unless the model is ``local`` or :meth:`embed` returns an
         :class:`EmbeddingResult`.
         """
         result = await self.embed(texts)
