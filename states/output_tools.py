@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pydantic import ValidationError
@@ -42,9 +42,9 @@ class OutputTool(BaseTool):
         """
         return self.shape.read_args(action.args, self.member)
 
-    def validate(self, args: dict[str, Any]) -> dict[str, Any]:
+    def validate(self, args: Mapping[str, Any]) -> dict[str, Any]:
         """Return ``args``, which :meth:`read` validates."""
-        return args
+        return dict(args)
 
     async def execute(self, **kwargs: Any) -> Any:
         """Not called: the state that offers the tool takes the answer.

@@ -19,8 +19,8 @@ class FrozenDict(dict[str, JsonValue]):
     """A dict that cannot be changed; a copy of it can."""
 
     __slots__ = ()
-    __setitem__ = __delitem__ = __ior__ = _refuse  # type: ignore[assignment]
-    clear = pop = popitem = setdefault = update = _refuse  # type: ignore[assignment]
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
 
     def __copy__(self) -> dict[str, JsonValue]:
         return dict(self)
@@ -36,8 +36,8 @@ class FrozenList(list[JsonValue]):
     """A list that cannot be changed; a copy of it can."""
 
     __slots__ = ()
-    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse  # type: ignore[assignment]
-    append = clear = extend = insert = pop = remove = reverse = sort = _refuse  # type: ignore[assignment]
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
+    append = clear = extend = insert = pop = remove = reverse = sort = _refuse
 
     def __copy__(self) -> list[JsonValue]:
         return list(self)

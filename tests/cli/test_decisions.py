@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from agent_brain.tools import Action
@@ -325,7 +327,7 @@ def test_all_that_is_approved_is_shown(script, tmp_path):
     (tmp_path / "run_tools.py").write_text(RUN)
     tools = ["--tool", f"{tmp_path / 'run_tools.py'}:run"]
     folder = ["--folder", str(tmp_path / "chats"), "--session", "a"]
-    args = {"command": LONG, "options": {"more": "x  \u202e" * 60 + "END"}}
+    args: dict[str, Any] = {"command": LONG, "options": {"more": "x  \u202e" * 60 + "END"}}
     call = Action(name="run", args=args, id="call_1")
     script([[call], "Done."])
 

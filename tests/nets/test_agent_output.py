@@ -39,7 +39,7 @@ def look_up(city: str) -> str:
 
 
 LOOK = Action(name="look_up", args={"city": "Oslo"})
-LH1 = {"number": "LH1", "price": 99}
+LH1: dict[str, Any] = {"number": "LH1", "price": 99}
 
 
 def result_call(args: dict[str, Any], member: str = "") -> Action:
@@ -195,7 +195,7 @@ async def test_a_run_that_was_interrupted_behind_the_data_asks_for_it_no_more():
 
 
 async def test_data_of_an_earlier_turn_is_not_the_answer_of_this_one():
-    other = {"number": "LH2", "price": 5}
+    other: dict[str, Any] = {"number": "LH2", "price": 5}
     llm = ScriptedLLM([[result_call(LH1)], "Hm.", '{"number": "LH2", "price": 5}'])
     brain = Brain(react(llm, output_type=Flight))
     await brain.run("Which flight?")

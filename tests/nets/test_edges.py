@@ -213,7 +213,7 @@ def test_targets_wins_over_the_annotation():
 class Escalates(ReasoningState):
     """A built-in state that may also ask a person, as its annotation says."""
 
-    async def next_state(self, memory: Memory) -> Literal[N.B, N.C, N.D]:  # type: ignore[override]
+    async def next_state(self, memory: Memory) -> Literal[N.B, N.C, N.D]:
         return N.D
 
 

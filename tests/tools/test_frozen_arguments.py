@@ -15,7 +15,7 @@ from agent_brain.states import Hook, ToolRequest
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action, BaseTool
 
-ARGS = {"amount": 1, "to": {"names": ["Ann"]}}
+ARGS: dict[str, Any] = {"amount": 1, "to": {"names": ["Ann"]}}
 
 CHANGES: dict[str, Callable[[Any], Any]] = {
     "set": lambda args: args.__setitem__("amount", 9999),
@@ -44,18 +44,19 @@ def test_arguments_cannot_be_changed(change: Callable[[Any], Any]):
         with pytest.raises(TypeError, match="arguments of a call cannot be changed"):
             change(action.args)
         assert action.args == ARGS
-    given["to"]["names"].append("Mallory")  # type: ignore[index]
+    given["to"]["names"].append("Mallory")
     assert action.args == ARGS
 
 
 def test_copies_of_arguments_can_be_changed():
     action = Action(name="pay", args=ARGS)
-    for copied in (
+    copies: list[Any] = [
         copy.deepcopy(action.args),
         pickle.loads(pickle.dumps(action.args)),
         json.loads(json.dumps(action.args)),
         action.model_dump()["args"],
-    ):
+    ]
+    for copied in copies:
         assert copied == ARGS
         copied["to"]["names"].append("Bob")
     shallow: list[dict[str, Any]] = [{**action.args}, action.args | {}, copy.copy(action.args)]
