@@ -369,8 +369,14 @@ class Engine:
 
     def _name_unyielded(self, node: Node) -> None:
         """Log which model calls a state has made and not yielded."""
-        kinds = ", ".join(sorted({*UNYIELDED}))
+        state = getattr(node.state, "wrapped", node.state)
+        runs = [vars(kind).get("run") for kind in type(state).__mro__]
+        own = {getattr(run, "__code__", None) for run in (*runs, getattr(state, "function", None))}
+        found = {kind for maker, kind in UNYIELDED if maker in own}
         UNYIELDED.clear()
+        if not found:  # they are of other runs, whose states have failed
+            return
+        kinds = ", ".join(sorted(found))
         log.warning(
             "State %r (%s) has made a %s and not yielded it, so the model was not called: write "
             "'yield call' in its run()",

@@ -153,13 +153,21 @@ class MemoryCalls:
         name, call_id, at = embedder.name, request.response_id, request.at
         self._report(ResponseStarted(call_id, name, EMBEDDING, at=at))
         hooks, usage = self.hooks, Usage(model=name)  # of a call that is cancelled
+        paid: list[Usage] = []
+
+        async def send(request: EmbeddingRequest) -> tuple[Any, Usage]:
+            made = await _embed(request)
+            paid.append(made[1])
+            return made
+
         try:
             if hooks is None or not (hooks.embedding or hooks.trace):
                 vectors, usage = await _embed(request)
             else:
-                vectors, usage = await hooks.embed(request, _embed)
-        except Exception as error:
-            usage = replace(failed_usage(None, error, said=False), model=name)
+                vectors, usage = await hooks.embed(request, send)
+        except Exception as error:  # of the embedder, or of a hook after it
+            failed = replace(failed_usage(None, error, said=False), model=name)
+            usage = paid[-1] if paid else failed
             raise
         finally:
             self._report(UsageReported(usage, call_id, None, EMBEDDING, at=at))

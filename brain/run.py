@@ -458,6 +458,11 @@ class Run(Generic[OutputT_co]):
                 f"There is no run to resume {_place(memory)}: it was never started, or what it "
                 "waited for was taken away. Call run(task) to start one"
             )
+        if not await memory.goal():
+            raise ResumeError(
+                f"There is no run to resume {_place(memory)}: its goal was removed. Call run(task) "
+                "to start one"
+            )
         if self._plan.net.find(control.state) is None:
             raise ResumeError(no_state(self._plan.net, control.state))
         asked = control.human_requests

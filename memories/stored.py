@@ -523,7 +523,7 @@ class StoredMemory(Memory):
         Args:
             journal: Where the copy is stored; None keeps it in RAM only.
             session: Which session of ``journal`` the copy becomes.
-            tenant: Whose.
+            tenant: Whose; pass ``memory.tenant`` for the same user.
             replace: Replace what that session holds. There is no undo.
 
         Raises:

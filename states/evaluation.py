@@ -119,6 +119,8 @@ class EvaluationState(State):
     ) -> None:
         if attempts is not None and not is_count(attempts):
             raise StateDefinitionError(f"attempts must be at least 1, not {attempts!r}")
+        if not (feedback is None or isinstance(feedback, str)):
+            raise StateDefinitionError(f"feedback={feedback!r:.100}: a text, or None for none")
         self.evaluate: LLM | Evaluate = llm_or(evaluate)
         self.on_pass = on_pass
         self.on_fail = on_fail
@@ -152,7 +154,13 @@ class EvaluationState(State):
     def _read(self, judged: Judged) -> Evaluation:
         if isinstance(judged, Evaluation):
             return judged
+        if not isinstance(judged, str | bool | int | float):
+            what = "a bool, a score, what is wrong (text, empty if nothing is), or an Evaluation"
+            raise StateDefinitionError(
+                f"EvaluationState: evaluate returned {judged!r:.100}; it returns {what}"
+            )
         if isinstance(judged, str):
+            judged = judged.strip()
             return Evaluation(passed=not judged, score=0.0 if judged else 1.0, feedback=judged)
         return Evaluation(
             passed=judged if isinstance(judged, bool) else judged >= self.threshold,

@@ -19,7 +19,7 @@ from collections.abc import (
     Sequence,
 )
 from functools import lru_cache
-from types import AsyncGeneratorType, FrameType
+from types import AsyncGeneratorType, CodeType, FrameType
 from typing import Any, Literal, TypeAlias
 
 from pydantic import BaseModel, JsonValue
@@ -61,10 +61,9 @@ _CUT = {
 }
 
 
-UNYIELDED: list[str] = []
-"""The kinds of the calls that states have made and dropped without a ``yield``, until a run asks.
-
-A call is dropped when the generator of its state ends, so what is here then is of that state.
+UNYIELDED: list[tuple[CodeType, str]] = []
+"""The calls that were made and dropped without a ``yield``, until a run asks: the code of the state
+that made each, and its kind. A call is dropped when the generator of its state ends.
 """
 
 
@@ -144,11 +143,11 @@ class ModelCall(Work):
         self.check = check
         self.complaint = complaint
         self._corrected = self._trimmed = self._begun = False
-        self._by_state = _is_made_by_state()
+        self._maker = _state_that_makes_it()
 
     def __del__(self) -> None:
-        if self._by_state and not self._begun:
-            UNYIELDED.append(type(self).__name__)
+        if getattr(self, "_maker", None) is not None:
+            UNYIELDED.append((self._maker, type(self).__name__))
 
     def _begin(self, context: WorkContext | None) -> None:
         if context is not None:
@@ -223,6 +222,7 @@ class ModelCall(Work):
         """
         if context is None and (work := current_work()) is not None:
             return work[0].model_call(self, work[1])
+        self._maker = None  # it was yielded
         return self._events(context)
 
     async def _events(self, context: WorkContext | None) -> AsyncGenerator[Event, None]:
@@ -447,16 +447,16 @@ class ModelCall(Work):
         return UsageReported(usage, self.id, reason, self.purpose, at=self._at)
 
 
-def _is_made_by_state() -> bool:
-    """Return whether an async generator, as ``State.run`` is one, makes the call."""
+def _state_that_makes_it() -> CodeType | None:
+    """Return the code of the async generator, as ``State.run`` is one, that makes the call."""
     frame: FrameType | None = sys._getframe(2)  # of the caller of the constructor
     for _ in range(3):  # a subclass and LLM.call() may be between
         if frame is None:
-            return False
+            return None
         if frame.f_code.co_flags & inspect.CO_ASYNC_GENERATOR:
-            return True
+            return frame.f_code
         frame = frame.f_back
-    return False
+    return None
 
 
 def _hooks_around(context: WorkContext | None) -> HookChain | None:

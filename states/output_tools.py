@@ -18,6 +18,10 @@ OUTPUT = "output"
 """Key in the metadata of a message whose text is the data of the run's output."""
 
 
+OUTPUT_NAME = "final_result"
+"""How the names of these tools begin."""
+
+
 class OutputTool(BaseTool):
     """A tool that takes the answer; it is offered to a model and never run.
 
@@ -27,7 +31,7 @@ class OutputTool(BaseTool):
     """
 
     def __init__(self, shape: Shape[Any], member: str | None = None) -> None:
-        name = "final_result" if member is None else f"final_result_{member}"
+        name = OUTPUT_NAME if member is None else f"{OUTPUT_NAME}_{member}"
         what = shape.name if member is None else member
         schema = resolved(shape.schema) if member is None else shape.members[member].schema
         super().__init__(name, f"Give the final answer of the task: {what}.", schema)
@@ -82,7 +86,8 @@ def read_output(calls: list[Action], tools: dict[str, OutputTool]) -> tuple[Any,
     """
     call = calls[0]
     if len(calls) > 1:
-        return None, f"{call.name!r} was called {len(calls)} times: give one answer"
+        names = " and ".join(repr(one.name) for one in calls)
+        return None, f"{names} were called: give one answer"
     if call.unparsed is not None:
         return None, f"the arguments of {call.name!r} are not a JSON object"
     try:

@@ -17,6 +17,7 @@ from agent_brain.states.models.llm import LLM
 from agent_brain.states.models.resolve import as_llm
 from agent_brain.states.output_tools import (
     OUTPUT,
+    OUTPUT_NAME,
     OutputTool,
     check_names,
     output_tools,
@@ -188,6 +189,7 @@ class _AgentCall(ModelCall):
         check = _AgentCall._read
         super().__init__(llm, messages, tools=offered, words=words, acts=True, check=check)
         self._outputs = outputs
+        self._names = {tool.name for tool in tools}
 
     def _requested(self, action: Action) -> Iterable[ActionRequested]:
         events = super()._requested(action)
@@ -197,6 +199,9 @@ class _AgentCall(ModelCall):
         """Read the answer; with other calls beside it, these run and the model is asked again."""
         answers = [action for action in self.actions if action.name in self._outputs]
         others = [action for action in self.actions if action.name not in self._outputs]
+        if unknown := [a.name for a in others if a.name not in self._names]:
+            if unknown[0].startswith(OUTPUT_NAME):
+                return f"there is no tool {unknown[0]!r}: call {' or '.join(self._outputs)}"
         if not answers:
             return _problem(self)
         if others:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import Annotated, Any, Self
 
 from pydantic import (
     BaseModel,
@@ -60,6 +61,12 @@ class Action(BaseModel, frozen=True, defer_build=True):
     args: _Args = Field(default_factory=dict)
     id: str = Field(default_factory=_new_call_id, min_length=1)
     unparsed: _Text | None = None
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Return a copy, with other values for the fields in ``update``, which are validated."""
+        if not update:
+            return super().model_copy(deep=deep)
+        return type(self)(**{**dict(self), **update})
 
     def __hash__(self) -> int:
         return hash(self.id)

@@ -67,7 +67,7 @@ class BoundedProtocol(HttpToolsProtocol):
             raise ValueError("the head is too large")  # ends the parser
 
     def _refuse(self) -> None:
-        if not self.cycle or self.cycle.response_complete:  # else a reply may have begun
+        if getattr(self.cycle, "response_complete", True):  # else a reply may have begun
             self.transport.write(
                 STATUS_LINE[431] + b"content-length: 0\r\nconnection: close\r\n\r\n"
             )

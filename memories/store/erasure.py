@@ -92,9 +92,10 @@ def strike(control: Control, gone: Erasure, *, live: bool) -> bool:
         gone: What is gone.
         live: A run is in progress over the memory.
     """
+    over = control.status in ("idle", "ended")
     if gone.everything:
         control.session = {}
-    over = control.status in ("idle", "ended")
+        control.state = None if over else control.state  # there is nothing to resume
     if over and gone.for_good:
         control.empty()
     quotes = gone.finder()

@@ -475,3 +475,16 @@ async def test_a_limit_ends_the_run_of_a_memory_that_cannot_do_without_its_model
     brain = Brain("reflexion", OwnMemory(provider), llm=provider, hooks=[ledger], limits=limits)
     result = await brain.run("Go on")
     assert result.stop_reason == ("budget" if limit == "budget" else "max_cost")
+
+
+@pytest.mark.parametrize("error", [Refused("Not these"), ValueError("a bug")])
+async def test_an_embedding_is_paid_for_also_if_a_hook_fails_behind_it(error: Exception) -> None:
+    class Fails(Hook):
+        def after_embedding(self, request: EmbeddingRequest, usage: Usage) -> None:
+            raise error
+
+    provider, ledger = Provider(), UsageLedger()
+    memory = vector(provider)
+    brain = Brain("react", memory, llm=ScriptedLLM(["Blue."]), hooks=[Fails(), ledger])
+    await brain.run("Which colour has the sea?")
+    assert ledger.by_purpose()["embedding"].known_cost == pytest.approx(provider.money) > 0

@@ -342,3 +342,23 @@ async def test_a_run_that_continues_and_says_nothing_keeps_what_was_said() -> No
     with pytest.raises(LLMConnectionError):
         await silent.resume()
     assert await said(memory) == [(GOAL, False), ("Bees fly", True)]
+
+
+@pytest.mark.parametrize("how", ["clear", "forget", "delete"])
+async def test_a_run_whose_goal_is_gone_cannot_be_resumed(how: str) -> None:
+    memory = MessagesMemory()
+    llm = ScriptedLLM([["One ", "two"]])
+    async with Brain("react", memory, llm=llm).stream("Tell me about card 4111") as run:
+        async for event in run:
+            if event.kind == "text_delta":
+                break
+    if how == "clear":
+        await memory.clear()
+        assert not memory.control.resumable
+    elif how == "forget":
+        await memory.forget(text="4111")
+    else:
+        await memory.delete((await memory.goal())[0].id)
+    with pytest.raises(ResumeError, match="no run to resume"):
+        await Brain("react", memory, llm=llm).resume()
+    assert len(llm.calls) == 1

@@ -6,12 +6,14 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from typing import Any, Literal
 
+import anyio
 import pytest
 
-from agent_brain import LLM, Brain, Memory, Message, State
+from agent_brain import LLM, Brain, Limits, Memory, Message, State
 from agent_brain.errors import StateDefinitionError
-from agent_brain.states import ModelCall, StructuredRequest, Together
+from agent_brain.states import ModelCall, StructuredRequest, Together, Usage
 from agent_brain.testing import ScriptedLLM, run_state
+from agent_brain.tools import Action
 from tests.brain.nets import single
 
 pytestmark = pytest.mark.anyio
@@ -102,3 +104,34 @@ async def test_a_call_that_is_dropped_on_an_error_or_outside_of_a_run_is_not_nam
         llm.call([Message.user("go")])
         await Brain(single(Calls(ScriptedLLM(["Hello."]), yields=True))).run("go")
     assert caplog.records == []
+
+
+async def test_a_state_is_not_blamed_for_calls_that_were_refused_or_are_of_other_runs(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Fails(Calls):
+        async def run(self, memory: Memory) -> AsyncIterator[Any]:
+            call = self.llm.call(await memory.context())
+            await anyio.sleep(0)
+            yield "" if memory.done else call.text
+
+    class Innocent(Calls):
+        async def run(self, memory: Memory) -> AsyncIterator[Any]:
+            for _ in range(5):
+                await anyio.sleep(0)
+            yield "Hello."
+
+    async def fail() -> None:
+        with pytest.raises(StateDefinitionError):
+            await Brain(single(Fails(ScriptedLLM([]), yields=False))).run("go")
+
+    inner = Brain("react", llm=ScriptedLLM([["Hm.", Usage(5, 5)]]), limits=Limits(max_tokens=1))
+    tool = inner.as_tool("ask", "Ask.")
+    call = Action(name="ask", args={"task": "?"})
+    outer = Brain("react", tools=[tool], llm=ScriptedLLM([[call], [call.model_copy()], "Done."]))
+    with caplog.at_level(logging.WARNING):
+        async with anyio.create_task_group() as group:
+            group.start_soon(fail)
+            await Brain(single(Innocent(ScriptedLLM([]), yields=False))).run("go")
+        await outer.run("go", deps=None)
+    assert [r.getMessage() for r in caplog.records if "not yielded" in r.getMessage()] == []

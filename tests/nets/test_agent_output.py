@@ -297,3 +297,12 @@ async def test_a_union_with_a_discriminator_is_left_as_it_is():
 
     assert result.output == Dog(kind="dog")
     assert [t.name for t in llm.calls[0].tools] == ["final_result"]
+
+
+async def test_a_model_that_calls_no_member_is_told_their_names():
+    llm = ScriptedLLM([[result_call(LH1)], [result_call(LH1, "Flight")]])
+    result = await Brain(react(llm, output_type=UNION)).run("Which flight?")
+
+    assert result.output == Flight(**LH1)
+    said = llm.calls[1].messages[-1].content
+    assert "no tool 'final_result': call final_result_Flight or final_result_NoFlight" in said

@@ -231,3 +231,18 @@ async def test_the_reader_gets_the_best_draft_if_none_passes() -> None:
     assert [m.content for m in await memory.dump() if m.role is Role.ASSISTANT][-1] == "best"
     asked = [m for m in await memory.dump() if m.cause_by == "EvaluationState"]
     assert len(asked) == 2  # nothing is asked for after the last attempt
+
+
+async def test_a_judge_that_returns_nothing_is_named() -> None:
+    with pytest.raises(StateDefinitionError, match="evaluate returned None; it returns a bool"):
+        await Brain(drafts(ScriptedLLM(["Jupiter"]), lambda memory, answer: None)).run(GOAL)
+
+
+async def test_blank_feedback_passes() -> None:
+    result = await Brain(drafts(ScriptedLLM(["Jupiter"]), lambda memory, answer: " ")).run(GOAL)
+    assert result.answer == "Jupiter"
+
+
+def test_feedback_is_a_text() -> None:
+    with pytest.raises(StateDefinitionError, match="feedback=False"):
+        drafts(ScriptedLLM(), judge, feedback=False)

@@ -116,3 +116,17 @@ async def test_a_hook_cannot_change_a_call_that_a_person_has_approved():
         await brain.resume(approve=True)
 
     assert paid == []
+
+
+def test_a_copy_with_other_arguments_cannot_be_changed_either():
+    action = Action(name="pay", args=ARGS, id="call_1")
+    given = {"amount": 2, "to": {"names": ["Bob"]}}
+    copied = action.model_copy(update={"args": given})
+
+    assert (copied.id, copied.name, copied.args) == ("call_1", "pay", given)
+    for change in CHANGES.values():
+        with pytest.raises(TypeError, match="cannot be changed"):
+            change(copied.args)
+    with pytest.raises(ValueError, match="args"):
+        action.model_copy(update={"args": "all"})
+    assert action.model_copy() == action.model_copy(deep=True) == action
