@@ -154,10 +154,11 @@ class EvaluationState(State):
     def _read(self, judged: Judged) -> Evaluation:
         if isinstance(judged, Evaluation):
             return judged
-        if not isinstance(judged, str | bool | int | float):
+        given: object = judged
+        if not isinstance(given, str | bool | int | float):
             what = "a bool, a score, what is wrong (text, empty if nothing is), or an Evaluation"
             raise StateDefinitionError(
-                f"EvaluationState: evaluate returned {judged!r:.100}; it returns {what}"
+                f"EvaluationState: evaluate returned {given!r:.100}; it returns {what}"
             )
         if isinstance(judged, str):
             judged = judged.strip()

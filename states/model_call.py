@@ -146,8 +146,9 @@ class ModelCall(Work):
         self._maker = _state_that_makes_it()
 
     def __del__(self) -> None:
-        if getattr(self, "_maker", None) is not None:
-            UNYIELDED.append((self._maker, type(self).__name__))
+        maker: CodeType | None = getattr(self, "_maker", None)
+        if maker is not None:
+            UNYIELDED.append((maker, type(self).__name__))
 
     def _begin(self, context: WorkContext | None) -> None:
         if context is not None:

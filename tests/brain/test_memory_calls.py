@@ -487,4 +487,5 @@ async def test_an_embedding_is_paid_for_also_if_a_hook_fails_behind_it(error: Ex
     memory = vector(provider)
     brain = Brain("react", memory, llm=ScriptedLLM(["Blue."]), hooks=[Fails(), ledger])
     await brain.run("Which colour has the sea?")
-    assert ledger.by_purpose()["embedding"].known_cost == pytest.approx(provider.money) > 0
+    assert provider.money > 0
+    assert ledger.by_purpose()["embedding"].known_cost == pytest.approx(provider.money)
