@@ -124,10 +124,8 @@ class StepRecorder:
 
     def _note_words(self, words: str, at: Position) -> TextDelta:
         thought = type(words) is Thought
-        self.used = True
-        if thought:
-            self.report.thought.append(words)
-        else:
+        if not thought:  # a state's own remark says nothing about the model
+            self.used = True
             self.report.said.append(words)
             self._answered_by = self.finish_reason = None
         return TextDelta(words, thought=thought or self._as_thoughts, at=at)

@@ -196,6 +196,8 @@ class DurableMemory(WrappingMemory):
         """Tell ``made`` which messages are older than the turn, as its ``begin()`` would do."""
         store = self._record.store
         began = store.log.find(store.goal_id)
+        while made.wrapped:  # which tell the turn
+            made = made.wrapped[0]
         if store.goal_id is not None and began is not None:
             ids, place = store.log.ids(), store.log.place
             made._turn_began = store.goal_id, frozenset(i for i in ids if place(i) < began)

@@ -57,6 +57,7 @@ class MemoryOptions(TypedDict, total=False):
     short: WindowedMemory | None
     summarize: Summarize | None
     tenant: str | None
+    tool_results: bool
     ttl: timedelta | float | None
     url: str | None
     views: Iterable[View]

@@ -223,7 +223,7 @@ async def test_only_the_other_branches_run_and_the_join_sees_all() -> None:
         await brain.run("go")
     assert (await brain.resume()).answer == "ONE, TWO"
     assert work.began == {"one": 1, "two": 2}
-    assert seen == ["found one"]
+    assert seen == ["found one", "ONE"]
 
 
 async def test_personas_that_have_spoken_do_not_speak_again() -> None:

@@ -28,10 +28,8 @@ def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, Any]]:
     return clock_backend(request.param)
 
 
-@pytest.fixture
-def on_asyncio(anyio_backend: tuple[str, dict[str, Any]]) -> None:
-    if anyio_backend[0] != "asyncio":
-        pytest.skip("asyncio's own cancellation")
+on_asyncio = pytest.mark.parametrize("anyio_backend", ["asyncio"], indirect=True)
+"""For what only asyncio's own cancellation does."""
 
 
 class Stubborn:
@@ -93,7 +91,7 @@ async def test_it_is_cancelled_a_bounded_number_of_times_and_closed(
 
 
 @pytest.mark.parametrize("kind", ["tool", "map", "together", "function"])
-@pytest.mark.usefixtures("on_asyncio")
+@on_asyncio
 async def test_wait_for_around_a_run_ends(kind: str, caplog: pytest.LogCaptureFixture) -> None:
     work = Stubborn()
     brain = brain_of(kind, work.wait)
@@ -103,7 +101,7 @@ async def test_wait_for_around_a_run_ends(kind: str, caplog: pytest.LogCaptureFi
     assert work.times <= 100
 
 
-@pytest.mark.usefixtures("on_asyncio")
+@on_asyncio
 async def test_a_timeout_block_around_a_run_ends_as_a_timeout() -> None:
     work = Stubborn()
     with fake_clock(), pytest.raises(TimeoutError):
@@ -114,7 +112,7 @@ async def test_a_timeout_block_around_a_run_ends_as_a_timeout() -> None:
     assert task.cancelling() == 0
 
 
-@pytest.mark.usefixtures("on_asyncio")
+@on_asyncio
 async def test_a_function_that_returns_although_it_was_cancelled_does_not_save_the_run() -> None:
     async def first(memory: Memory) -> str:
         with contextlib.suppress(asyncio.CancelledError):
@@ -145,7 +143,7 @@ async def test_one_that_is_left_by_its_reader_is_closed() -> None:
     assert run.result.stop_reason is StopReason.CANCELLED
 
 
-@pytest.mark.usefixtures("on_asyncio")  # trio.sleep opens a cancel scope, which must be left
+@on_asyncio  # trio.sleep opens a cancel scope, which must be left
 async def test_one_that_catches_everything_is_left_where_it_waits(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -122,7 +122,8 @@ def test_a_summary_leaves_whole_groups(trace, max_messages, max_tokens, failures
             shown, goal = await memory.context(), await memory.goal()
             room = max_tokens
             if memory.summary:
-                summary = shown.pop(0)
+                [summary] = [m for m in shown if m.id == "summary"]
+                shown.remove(summary)
                 room = max_tokens and max_tokens - message_tokens(summary, count_tokens)
             check_whole(shown, told)
             check_budget(shown, told, goal, max_messages, room)
