@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -38,11 +38,16 @@ class RunRecord:
         self._calls_at: dict[str, list[int]] = {}  # sequence numbers
         self._parts_at: dict[str, list[int]] = {}
 
-    def reduced(self, control: Control) -> dict[str, Any]:
-        """Return ``control`` as data, with None for calls and parts that have entries."""
+    def reduced(self, control: Control, noted: Collection[str] = ()) -> dict[str, Any]:
+        """Return ``control`` as data, with None for calls and parts that have entries.
+
+        Args:
+            control: The control.
+            noted: IDs of calls whose entries are written just before it.
+        """
         data = control.model_dump(mode="json", exclude={"pending", "ended"})
         data["pending"] = {
-            i: None if self._has_call(i, call) else call_data(call)
+            i: None if i in noted or self._has_call(i, call) else call_data(call)
             for i, call in control.pending.items()
         }
         data["ended"] = {

@@ -339,14 +339,15 @@ class MessageStore:
         def plan() -> list[Change]:
             assert session is not None
             run = session.run
-            counts = run.counts_of(control)
+            counts, unnoted = run.counts_of(control), run.unnoted(control)
             notes: list[Change] = [
                 CallNoted(call_data(call), counts, session.written_by(call.action.id))
-                for call in run.unnoted(control)
+                for call in unnoted
             ]
             notes += [PartNoted(key, control.ended[key], counts) for key in parts]
             if run.at and not run.has(control):
-                notes.append(Checkpointed(run.reduced(control), since=run.safe_at))
+                noted = {call.action.id for call in unnoted}
+                notes.append(Checkpointed(run.reduced(control, noted), since=run.safe_at))
             return notes
 
         session = self.session

@@ -65,9 +65,13 @@ class Life:
         journal = MortalJournal(self.store, writes, after=True)
         try:
             async with MessagesMemory(journal=journal) as memory:
-                begun = memory.control.run_id is not None
                 brain = self.brain(memory)
-                self.result = await (brain.resume() if begun else brain.run("go"))
+                if memory.control.status == "ended":  # the last life was over after its end
+                    self.result = await brain.stored_result()
+                elif memory.control.run_id is not None:
+                    self.result = await brain.resume()
+                else:
+                    self.result = await brain.run("go")
                 self.calls = memory.control.spent.tool_calls
         except BaseException as error:
             if not (isinstance(error, Killed) or journal.dead):

@@ -111,6 +111,8 @@ async def test_a_disk_that_is_full_at_any_write(net: str, memory: str, tmp_path:
 
 # Connections
 
+CUTS = 4  # an append is tried twice: with three branches, one is cut off both times
+
 
 @pytest.mark.parametrize("how", ["before", "after"])
 @pytest.mark.parametrize(("net", "memory"), RUNS)
@@ -127,7 +129,7 @@ async def test_a_connection_to_postgres_that_breaks(
                 url = urlunsplit(parts._replace(netloc=there, query="sslmode=disable"))
 
                 def cut(proxy: cutting_proxy_threads.CuttingProxy = proxy) -> None:
-                    proxy.at, proxy.how, proxy.times = b"COMMIT\0", how, 2  # it is tried twice
+                    proxy.at, proxy.how, proxy.times = b"COMMIT\0", how, CUTS
 
                 error = await live(run, failing(PostgresJournal, url, at, cut, schema=schema))
             if error is not None:
@@ -154,7 +156,7 @@ async def test_a_connection_to_redis_that_breaks(
             with cutting_proxy_threads.CuttingProxy("127.0.0.1", port) as proxy:
 
                 def cut(proxy: cutting_proxy_threads.CuttingProxy = proxy) -> None:
-                    proxy.at, proxy.how, proxy.times = APPEND.sha.encode(), how, 2
+                    proxy.at, proxy.how, proxy.times = APPEND.sha.encode(), how, CUTS
 
                 there = f"redis://127.0.0.1:{proxy.port}/0"
                 error = await live(run, failing(RedisJournal, there, at, cut, prefix=prefix))

@@ -24,6 +24,8 @@ MEMORIES = ("messages", "own")
 ROUNDS = 3
 IN_DOUBT = "may or may not have taken effect"
 """What a model reads of a call without a result."""
+LEFT = "a new goal was set first"
+"""Why a call of an interrupted run may be left."""
 
 
 class Outer(Enum):
@@ -88,7 +90,8 @@ class WholeRun(Notes):
     def _reply(self, call: ModelCall) -> Any:
         for message in call.messages:
             if message.role == "tool":
-                assert "was not run:" not in message.content, "a call was left behind"
+                left = "was not run:" in message.content and LEFT not in message.content
+                assert not left, "a call was left behind"
                 if IN_DOUBT in message.content:
                     self.note(f"doubt {message.tool_call_id}")
         if call.output_type is not None:
