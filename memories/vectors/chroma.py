@@ -112,6 +112,10 @@ class ChromaStore(ABC):
         """Delete every row of the session, whichever model made it."""
         await self._run(self._clear, writes=True)
 
+    async def blank(self) -> None:
+        """Overwrite what our files hold beside the rows."""
+        await self._run(self._blank, writes=True)
+
     async def aclose(self) -> None:
         """Disconnect."""
         if self._client is not None:
@@ -281,6 +285,9 @@ class ChromaStore(ABC):
         self._collection = None
         if self._find(self._client) is not None:
             self._client.delete_collection(self._name)
+
+    def _blank(self) -> None:
+        """Do nothing: there are no files of ours."""
 
 
 class ChromaServer(ChromaStore):

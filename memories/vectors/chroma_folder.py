@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from struct import Struct
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from agent_brain.memories.errors import EmbedderMismatchError
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 T = TypeVar("T")
+HEADER = Struct("<iQQQQ")  # of an index: version, offset, room for rows, rows, bytes of a row
+LENGTH = 4  # bytes of a row in the file of lengths
 LOCK_SECONDS = 60.0  # how long to wait for another process that uses the folder
 PASSING = (  # errors after which the files are as good as before
     "is locked",
@@ -157,6 +160,18 @@ class ChromaFolder(ChromaStore):
         self._close()
         if self._path.exists():
             shutil.rmtree(self._path)
+
+    def _blank(self) -> None:
+        """Overwrite the room for more rows: it holds what was in the RAM of the process."""
+        self._close()
+        for file in self._path.glob("*/header.bin"):
+            _, _, room, count, size = HEADER.unpack_from(file.read_bytes())
+            for name, width in (("data_level0.bin", size), ("length.bin", LENGTH)):
+                index = file.with_name(name)
+                if index.stat().st_size == room * width:
+                    with index.open("r+b") as rows:
+                        rows.seek(count * width)
+                        rows.write(bytes((room - count) * width))
 
 
 def make_store(

@@ -88,12 +88,15 @@ class StoredVectors:
             try:
                 if self.marks is None or self.unsure:
                     await self._compare()
-                if erase and self.to_delete and self.store.leaves_traces:
+                erase = bool(erase and self.to_delete and self.store.leaves_traces)
+                if erase:
                     await self._rewrite()
                 while self.to_delete or self._unsaved:
                     await (self._delete() if self.to_delete else self._write())
                     if self.store.lost:
                         await self._compare()
+                if erase:
+                    await self.store.blank()
             except VectorStoreError as error:
                 self.unsure = True
                 if strict:

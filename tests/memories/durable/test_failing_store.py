@@ -331,7 +331,8 @@ async def test_the_error_of_a_store_that_a_tool_reads_is_raised_without_a_journa
         done = [m.content for m in call.messages if m.role == "tool"]
         return "; ".join(done) or [Action(name="pay"), Action(name="archive")]
 
-    brain = Brain(react(FunctionLLM(reply)), tools=[pay, archive])
+    net = react(FunctionLLM(reply), max_concurrency=1)  # the payment is over when the store fails
+    brain = Brain(net, tools=[pay, archive])
     with pytest.raises(Lost):
         await brain.run("Begin.")
     assert "paid" in (await brain.resume()).answer

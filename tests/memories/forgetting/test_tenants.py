@@ -133,6 +133,9 @@ async def test_the_vectors_of_forgotten_messages_go_too(tmp_path: Path) -> None:
         found = await forget_in_sessions(store.journal, tenant="ann", memory=make, text=SECRET)
         assert found == 2
     left = on_disk(tmp_path)
+    indexes = [*(tmp_path / "vectors").rglob("data_level0.bin")]
+    assert indexes
+    assert not any(b"".join(map(Path.read_bytes, indexes))), "the RAM of the process is in a file"
     assert b"the-one-one" not in left
     assert b"the-two-one" not in left
     assert b"fine-two" in left
