@@ -38,15 +38,15 @@ CASES = {
     "- a\nb\n\nc": "<ul><li>a<br>b</li></ul><p>c</p>",
     "> a\n> - b": "<blockquote><p>a</p><ul><li>b</li></ul></blockquote>",
     "text\n```\nx\n```\nmore": (
-        '<p>text</p><figure class="code"><pre tabindex="0" role="region" aria-label="Code">'
+        '<p>text</p><figure class="code"><pre tabindex="0" role="group" aria-label="Code">'
         "<code>x</code></pre></figure><p>more</p>"
     ),
     "- a\n  ```py\n  x = 1\n  ```": (
-        '<ul><li>a<figure class="code"><figcaption>py</figcaption><pre tabindex="0" role="region" '
+        '<ul><li>a<figure class="code"><figcaption>py</figcaption><pre tabindex="0" role="group" '
         'aria-label="Code, py"><code>x = 1</code></pre></figure></li></ul>'
     ),
     "|a|b|\n|-|:-:|\n|1|\n|2|x\\|y|": (
-        '<div class="table" tabindex="0" role="region" aria-label="Table"><table><thead><tr>'
+        '<div class="table" tabindex="0" role="group" aria-label="Table"><table><thead><tr>'
         '<th scope="col">a</th><th class="center" scope="col">b</th></tr></thead><tbody><tr><td>1</td>'
         '<td class="center"></td></tr><tr><td>2</td><td class="center">x|y</td></tr></tbody></table></div>'
     ),

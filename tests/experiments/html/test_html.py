@@ -125,6 +125,7 @@ def test_failures_come_first_when_the_file_would_be_too_large(report):
 
 
 def test_secrets_are_hidden(report, monkeypatch):
+    monkeypatch.setattr("agent_brain.tools.secrets._values", ())  # it stays hidden otherwise
     monkeypatch.setenv("SOME_API_KEY", "there is nothing")
 
     page = html_page(report)

@@ -9,6 +9,7 @@ import json
 import sys
 import tracemalloc
 from contextlib import ExitStack
+from itertools import product
 from typing import Any
 
 import httpx
@@ -240,6 +241,19 @@ def test_a_body_that_is_no_decision_is_refused(url, body):
     assert is_clean_error(answer)
 
 
+@pytest.mark.parametrize("body", [
+    b"", b"{", b"[]", b"{}", b'{"title": ""}', b'{"title": 3}', b'{"title": null}', b'{"title": "x", "owner": "bob"}',
+    b'{"title": "\\ud800"}', b'{"title": "' + b"x" * 1001 + b'"}',
+], ids=lambda value: repr(value)[:40])  # fmt: skip
+def test_a_body_that_is_no_title_is_refused_and_starts_no_session(url, body):
+    answer = httpx.patch(f"{url}/sessions/untitled", content=body, headers=JSON)
+    assert answer.status_code in (400, 422)
+    assert is_clean_error(answer)
+    assert "untitled" not in [
+        each["id"] for each in httpx.get(f"{url}/sessions").json()["sessions"]
+    ]
+
+
 @pytest.mark.parametrize(
     "kind",
     [
@@ -348,9 +362,13 @@ def test_strange_headers_do_no_harm(url, header):
     assert still_answers(url)
 
 
-@pytest.mark.parametrize("method", ["PUT", "PATCH", "TRACE", "HEAD", "OPTIONS"])
+METHODS = ["PUT", "PATCH", "TRACE", "HEAD", "OPTIONS"]
+PATHS = ["/sessions/s/runs", "/sessions/s/events", "/sessions/s", "/sessions", "/healthz"]
+TITLED = ("/sessions/s", "PATCH")  # changes its title
+
+
 @pytest.mark.parametrize(
-    "path", ["/sessions/s/runs", "/sessions/s/events", "/sessions/s", "/sessions", "/healthz"]
+    ("path", "method"), [each for each in product(PATHS, METHODS) if each != TITLED]
 )
 def test_other_methods_are_answered_and_start_nothing(url, method, path):
     answer = httpx.request(method, url + path, timeout=60)

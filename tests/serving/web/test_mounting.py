@@ -96,7 +96,7 @@ def test_every_route_of_the_sessions_is_described(description):
         (path, method.upper())
         for path, item in description["paths"].items()
         for method in item
-        if method in ("get", "post", "delete")
+        if method in ("get", "post", "patch", "delete")
     }
     for route in routes.routes():
         assert not isinstance(route, WebSocketRoute)

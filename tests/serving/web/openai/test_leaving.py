@@ -83,7 +83,8 @@ async def test_hostile_bodies_are_answered_in_openais_form(path, body, status):
 
     assert answer.status_code == status
     error = answer.json()["error"]
-    assert set(error) == {"message", "type", "param", "code"}
+    assert set(error) == {"message", "type", "param", "code", "request_id"}
+    assert error["request_id"] == answer.headers["x-request-id"]
     assert len(error["message"]) < 1000
 
 
