@@ -8,15 +8,19 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
+from anyio.from_thread import start_blocking_portal
 from playwright.sync_api import expect
 
 from agent_brain import Brain, Limits
 from agent_brain.memories import PostgresJournal
+from agent_brain.serving.web import ServerLimits
 from tests.cli.test_serve import serve as serve_process
 from tests.page.conftest import Chat
 from tests.page.model import Pause, Script, words
 from tests.page.server import PageServer
+from tests.serving.web.support import eventually
 from tests.support.openai_server import OpenAIServer, Reply, Stall
 from tests.support.postgres_server import URL, new_schema
 
@@ -30,8 +34,17 @@ def place(request: Any, tmp_path: Path) -> Iterator[Callable[[], Any]]:
     if request.param == "sqlite":
         yield lambda: tmp_path / "chats.db"
         return
+    journals: list[PostgresJournal] = []
     with new_schema() as schema:
-        yield lambda: PostgresJournal(URL, schema=schema)
+
+        def make() -> PostgresJournal:
+            journals.append(PostgresJournal(URL, schema=schema))
+            return journals[-1]
+
+        yield make
+        with start_blocking_portal() as portal:  # the browser's event loop is this thread's
+            for journal in journals:
+                portal.call(journal.aclose)
 
 
 def ask_and_read(chat: Chat) -> None:
@@ -61,11 +74,11 @@ def leave(chat: Chat) -> None:
     chat.page.close()
 
 
-def wait_until_ended(chat: Chat) -> None:
-    """Load the page again until the run has ended; a page that reads it keeps it alive."""
-    while not chat.button("Continue the run").is_visible():
-        chat.page.goto("about:blank")
-        chat.page.go_back()
+def wait_until_ended(address: str) -> None:
+    """Wait until the run has ended, without a page: one that reads the run keeps it alive."""
+    url, _, session = address.partition("#/")
+    with httpx.Client(base_url=url) as client:
+        eventually(lambda: client.get(f"sessions/{session}").json()["status"] != "running")
 
 
 @pytest.mark.parametrize("end", [cancel, leave], ids=lambda end: end.__name__)
@@ -73,13 +86,14 @@ def test_text_that_was_read_stays_and_is_completed(
     end: Callable[[Chat], None], place, serve, open_chat, pauses
 ):
     llm = Script([*words(0, 40), pauses()], words(0, 80))
-    chat = open_chat(serve(Brain(llm=llm), journal=place(), grace=0.5).url)
+    asked_often = ServerLimits(per_minute=None)
+    server = serve(Brain(llm=llm), journal=place(), grace=0.5, limits=asked_often)
+    chat = open_chat(server.url)
     ask_and_read(chat)
     address = chat.page.url
     end(chat)
-    chat = open_chat(address)
-    wait_until_ended(chat)
-    shows_what_was_read(chat)
+    wait_until_ended(address)
+    shows_what_was_read(open_chat(address))
 
 
 def test_text_that_was_read_stays_at_a_limit_of_time(place, serve, open_chat, pauses):
