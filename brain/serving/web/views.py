@@ -7,7 +7,7 @@ from typing import Any
 from agent_brain.memories.message import Message
 from agent_brain.result import Result
 from agent_brain.serving.catalog import SessionInfo
-from agent_brain.serving.pending import Pending
+from agent_brain.serving.pending import Pending, pending_in
 from agent_brain.serving.session import Session
 from agent_brain.serving.session_run import SessionRun
 from agent_brain.states.usage import Usage
@@ -91,7 +91,7 @@ def describe_result(session: Session, result: Result[Any]) -> dict[str, Any]:
         "finish_reason": result.finish_reason,
         "steps": result.steps,
         "usage": describe_usage(result.usage),
-        "pending": _pending(session.pending),
+        "pending": _pending(pending_in(session.memory)),
     }
 
 

@@ -362,6 +362,7 @@ def test_a_run_that_waits_for_approval_is_resumed():
     with live_server(served, user="ann") as url, httpx.Client(base_url=url) as client:
         body = run(url, accept="application/json").json()
         assert body["stop_reason"] == "approval"
+        assert [call["id"] for call in body["pending"]["calls"]] == ["call_1"]
         assert client.get("/sessions/s").json()["pending"]["calls"][0]["name"] == "pay"
         assert client.get("/sessions/s").json()["status"] == "waiting"
         again = client.post(
