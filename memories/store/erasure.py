@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -38,15 +37,31 @@ class Erasure:
 
     def finder(self) -> Callable[[Any], bool]:
         """Return a function that says whether a JSON value quotes something that is gone."""
-        words = "|".join(rf"(?<!\w){re.escape(text)}(?!\w)" for text in self.texts)
-        parts = "|".join(map(re.escape, self.parts))
-        both = re.compile("|".join(filter(None, (words, parts))) or r"(?!)")
-        return lambda value: any(both.search(leaf.casefold()) for leaf in leaves(value))
+        return lambda value: any(self._is_quoted_in(leaf.casefold()) for leaf in leaves(value))
+
+    def _is_quoted_in(self, said: str) -> bool:
+        return any(part in said for part in self.parts) or any(
+            _has_words(said, text) for text in self.texts
+        )
 
     def line_finder(self) -> Callable[[str], bool]:
         """Return a function that says whether an entry, as JSON text, contains one of ``parts``."""
         parts = [to_line(part)[1:-1] for part in self.parts]
         return lambda line: any(part in line.casefold() for part in parts)
+
+
+def _has_words(said: str, text: str) -> bool:
+    """Return whether ``said`` contains ``text`` as whole words.
+
+    There is no regular expression, as to compile one takes microseconds for each letter.
+    """
+    at = said.find(text)
+    while at >= 0:
+        beside = said[max(at - 1, 0) : at] + said[at + len(text) : at + len(text) + 1]
+        if not any(letter.isalnum() or letter == "_" for letter in beside):
+            return True
+        at = said.find(text, at + 1)
+    return False
 
 
 def deleted(messages: Iterable[Message]) -> Erasure:
