@@ -412,6 +412,7 @@ async def test_a_call_whose_arguments_never_arrived_is_not_run(arguments: str | 
     with OpenAIServer([half, Reply("It was not deleted.")]) as server:
         async with Brain("react", llm=model_of(server), tools=[delete_old]) as brain:
             result = await brain.run("Delete what is old")
+            await model_of(server).aclose()
     assert (deleted, result.answer) == ([], "It was not deleted.")
     told = server.requests[1].body["messages"][-1]
     assert told["role"] == "tool"
@@ -801,6 +802,7 @@ async def test_after_a_fallback_the_model_that_answered_is_named(options: dict[s
         async with brain, brain.stream("Hi") as run:
             async for event in run:
                 events.append(event)
+        await llm.aclose()
     [started] = [event for event in events if isinstance(event, ResponseStarted)]
     [report] = [event for event in events if isinstance(event, UsageReported)]
     assert (started.model, report.usage.model) == ("openai/scripted", "openai/other")
@@ -812,6 +814,7 @@ async def test_without_a_fallback_a_message_does_not_name_its_model() -> None:
     with OpenAIServer([Failure(503), Reply("Hello")]) as server:
         async with Brain("react", llm=model_of(server, retries=1)) as brain:
             result = await brain.run("Hi")
+            await model_of(server).aclose()
     assert (result.messages[-1].metadata, result.usage.requests) == ({}, 2)
 
 

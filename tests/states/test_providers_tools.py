@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from agent_brain import Brain, LiteLLM, tool
 from tests.support.openai_server import OpenAIServer, Raw, Reply
@@ -23,6 +25,13 @@ CITED = {
     },
 }
 PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}, "index": 0}
+
+
+@pytest_asyncio.fixture(autouse=True)
+async def _closed() -> AsyncIterator[None]:
+    """Close the connections to the server."""
+    yield
+    await LiteLLM("openai/local").aclose()
 
 
 @tool

@@ -175,6 +175,7 @@ async def test_a_provider_gets_the_schema_so(kind: Any, strict: bool):
     with OpenAIServer([Reply("Hm."), Reply(said)]) as server:
         llm = LiteLLM("openai/local", api_base=server.url, api_key="none", supports_schema=True)
         result = await Brain("react", llm=llm, output_type=kind).run("Which?")
+        await llm.aclose()
 
     assert isinstance(result.output, kind)
     wire = server.requests[1].body["response_format"]["json_schema"]
