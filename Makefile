@@ -1,6 +1,6 @@
 # Everything is installed into .venv. Needs Python 3.11 or newer, git and make.
 # `make PYTHON=python3.13 VENV=build/3.13 test` uses another Python in an environment of its own,
-# `make ARGS="-k window" test` passes options to pytest.
+# `make ARGS="-k window" test` passes options to pytest, `make CI=true test` runs everything (see tests/conftest.py).
 
 PYTHON ?=
 ARGS ?=

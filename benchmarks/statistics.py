@@ -8,7 +8,7 @@ by a planted difference; the others are as good as the base, and to find a diffe
 them is false. Printed is, for each size:
 
 - rates: the share of 95 % intervals of passed cases that contain the true rate, over all cells,
-- differences: the same of the differences to the base,
+- differences: the same of the differences to the base; nan where reports give no interval,
 - false: the share of experiments that found any difference that is not there, after Holm,
 - found: the share of experiments that found the planted difference, after Holm.
 
@@ -18,7 +18,7 @@ experiments of that size that find it.
 The tables of few tasks (``--few``: these alone) are of experiments that were stopped, so that tasks
 have different numbers of repeats, and of scores that are nearly all equal: a task scores 0 with a
 small probability, and 0.9 otherwise, or about 0.8. Printed is the share of intervals of the
-difference of mean scores that contain the true one.
+difference of mean scores that contain the true one, also for so few tasks that reports give none.
 """
 
 from __future__ import annotations
@@ -28,13 +28,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
+from math import nan
 from statistics import NormalDist
 
 import numpy as np
 
-from agent_brain.experiments.case import CaseResult, Cell, ExperimentInfo, Outcome, TaskInfo
+from agent_brain.experiments.case import CaseResult, ExperimentInfo, Outcome, TaskInfo
+from agent_brain.experiments.cells import Cell
+from agent_brain.experiments.report.comparison import FEWEST
 from agent_brain.experiments.report.report import Report
-from agent_brain.experiments.statistics.paired import paired_bootstrap
+from agent_brain.experiments.statistics.paired import mean_bootstrap
 from agent_brain.experiments.statistics.power import tasks_needed
 
 STARTED = datetime(2026, 1, 1, tzinfo=UTC)
@@ -133,7 +136,11 @@ def simulate(agents: Agents, experiments: int, seed: int) -> Seen:
         )
         all_rates += len(true)
         compared = list(zip(report.comparisons, others, strict=True))
-        differences += sum(one.low <= rate - base <= one.high for one, rate in compared)
+        differences += sum(
+            one.low <= rate - base <= one.high
+            for one, rate in compared
+            if one.low is not None and one.high is not None
+        )
         false += any(one.significant for one, rate in compared if rate == base)
         found += any(
             one.significant and one.difference * (rate - base) > 0 for one, rate in compared
@@ -143,7 +150,7 @@ def simulate(agents: Agents, experiments: int, seed: int) -> Seen:
         )
     return Seen(
         rates=rates / all_rates,
-        differences=differences / (all_rates - experiments),
+        differences=differences / (all_rates - experiments) if agents.tasks >= FEWEST else nan,
         false=false / experiments,
         found=found / experiments,
         wrong_way=wrong_way / experiments,
@@ -174,7 +181,7 @@ def scores_held(
         scores[dice.random((2, tasks)) < np.array(failures)[:, None]] = 0.0
         run = agents.runs(2, dice)
         first, second = (scores * run).sum(axis=2) / run.sum(axis=2)  # the mean of each task
-        low, high = paired_bootstrap(first, second, samples=2_000)
+        low, high = mean_bootstrap(first - second, lowest=-1, samples=2_000)
         held += low <= usual * (failures[1] - failures[0]) <= high
     return held / experiments
 
@@ -197,7 +204,7 @@ def print_few(experiments: int, seed: int) -> None:
     print("\nMean scores: a task fails with this probability, and has the usual score otherwise")
     print(f"{'base':>6}{'other':>7}{'tasks':>7}{'equal scores':>14}{'other scores':>14}")
     for failures in ((0.05, 0.0), (0.05, 0.05), (0.05, 0.15), (0.3, 0.1)):
-        for tasks in (6, 10, 15, 20):
+        for tasks in (6, 20, 30, 60, 100):
             equal, other = (
                 scores_held(tasks, failures, same, experiments, seed) for same in (True, False)
             )

@@ -34,8 +34,8 @@ class Hop(State):
         self.hops = hops
 
     async def run(self, memory: Any) -> AsyncIterator[str]:
-        return
-        yield ""
+        for _ in range(0):
+            yield ""
 
     async def next_state(self, memory: Any) -> Two | None:
         return self.other if memory.control.step < self.hops else None

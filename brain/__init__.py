@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent_brain.tools.lazy_exports import lazy_exports
+from agent_brain.common.lazy_exports import lazy_exports
 
 if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.brain import Brain as Brain
@@ -48,9 +48,9 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.nets import create_net as create_net
     from agent_brain.nets import react as react
     from agent_brain.nets import register_net as register_net
-    from agent_brain.recorded_run import ReplayError as ReplayError
-    from agent_brain.replay import Replay as Replay
-    from agent_brain.replay_player import Difference as Difference
+    from agent_brain.recording.player import Difference as Difference
+    from agent_brain.recording.replay import Replay as Replay
+    from agent_brain.recording.run import ReplayError as ReplayError
     from agent_brain.result import Result as Result
     from agent_brain.run import Run as Run
     from agent_brain.states import LLM as LLM
@@ -68,6 +68,5 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.tools import BaseTool as BaseTool
     from agent_brain.tools import ToolError as ToolError
     from agent_brain.tools import tool as tool
-    from agent_brain.usage_accounts import UsageTotal as UsageTotal
-    from agent_brain.usage_budget import UsageBudget as UsageBudget
-    from agent_brain.usage_ledger import UsageLedger as UsageLedger
+    from agent_brain.usage.budgets import UsageBudget as UsageBudget
+    from agent_brain.usage.ledger import UsageLedger as UsageLedger

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from types import TracebackType
 from typing import Self
+
+from anyio.abc import AsyncResource
 
 from agent_brain.run import Run
 from agent_brain.states.background import EventLoop
 from agent_brain.states.events import TextDelta
 
 
-class AnswerStream:
+class AnswerStream(AsyncResource):
     """The text of a run as it arrives: ``async for text in brain.answer(task)``.
 
     The loop can be left at any piece and from any task; the run then ends. A ``break`` is enough
@@ -37,17 +38,6 @@ class AnswerStream:
     async def aclose(self) -> None:
         """End the run if it has not ended."""
         await self._pieces.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.aclose()
 
     def __del__(self) -> None:
         loop = getattr(self, "_loop", None)  # __init__ may have failed

@@ -5,14 +5,15 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, overload
 
 import anyio
+from anyio.abc import AsyncResource
 from typing_extensions import Unpack
 
 from agent_brain.answer_stream import AnswerStream
 from agent_brain.brain_tool import BrainTool
+from agent_brain.common.aio import in_event_loop
 from agent_brain.default_model import models_made_for, models_of, resolve_llm
 from agent_brain.errors import BrainDefinitionError, BrainUseError
 from agent_brain.human_input import Approve, Decisions, Deny
@@ -24,20 +25,19 @@ from agent_brain.nets.net import Net, as_net
 from agent_brain.nets.registry import create_net
 from agent_brain.options import BrainOptions, ToolOptions
 from agent_brain.result import OutputT_co, Result, as_result
-from agent_brain.run import Run, RunPlan
+from agent_brain.run import Run, RunPlan, text_only
 from agent_brain.states.base import State
 from agent_brain.states.hooks import Hook, as_hooks
 from agent_brain.states.models.llm import LLM
 from agent_brain.states.output_types import OutputType
 from agent_brain.stuck import StuckPolicy
 from agent_brain.tool_sources import split, withdraw
-from agent_brain.tools.aio import in_event_loop
 from agent_brain.tools.source import ToolSource
 from agent_brain.tools.toolset import ToolLike
 
 if TYPE_CHECKING:
     from agent_brain.memories.journal.base import Journal
-    from agent_brain.replay import Replay
+    from agent_brain.recording.replay import Replay
     from agent_brain.states.model_trace import CallTrace
     from agent_brain.tools.mcp import McpSource
 
@@ -45,7 +45,7 @@ NetLike = str | Net | Mapping[Any, State]
 T = TypeVar("T")
 
 
-class Brain(Generic[OutputT_co]):
+class Brain(AsyncResource, Generic[OutputT_co]):
     """An agent: runs a net over a memory.
 
     ::
@@ -271,14 +271,6 @@ class Brain(Generic[OutputT_co]):
         await self.open()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.aclose()
-
     async def aclose(self) -> None:
         """Close what the brain itself made.
 
@@ -304,7 +296,7 @@ class Brain(Generic[OutputT_co]):
         Raises:
             BrainUseError: The task is empty.
         """
-        return AnswerStream(self.stream(task, deps=deps))
+        return AnswerStream(Run(self._plan(), _as_goal(task), reads=text_only, deps=deps))
 
     def stream(self, task: str | Message, *, deps: object = None) -> Run[OutputT_co]:
         """Return a run to iterate over.
@@ -338,7 +330,7 @@ class Brain(Generic[OutputT_co]):
             TransitionError: A state proposed a state that no edge leads to.
             MemoryBusyError: Another run over the same memory is in progress.
         """
-        return await Run(self._plan(), _as_goal(task), watched=False, deps=deps).to_end()
+        return await Run(self._plan(), _as_goal(task), reads=False, deps=deps).to_end()
 
     def run_sync(self, task: str | Message, *, deps: object = None) -> Result[OutputT_co]:
         """Like :meth:`run`, for programs without an event loop.
@@ -391,7 +383,7 @@ class Brain(Generic[OutputT_co]):
                 not match what the run waits for, and it continues to wait.
         """
         decisions = Decisions(approve, deny, edit, input)
-        return await Run(self._plan(), None, decisions, watched=False, deps=deps).to_end()
+        return await Run(self._plan(), None, decisions, reads=False, deps=deps).to_end()
 
     async def replay(self, run_id: str | None = None, *, deps: object = None) -> Replay:
         """Run a recorded run of the memory again, with this net; return where it differs.
@@ -412,7 +404,7 @@ class Brain(Generic[OutputT_co]):
         Raises:
             ReplayError: There is no such run, or what the replay needs is not recorded.
         """
-        from agent_brain.replay import replay_run
+        from agent_brain.recording.replay import replay_run
 
         return await replay_run(self, run_id, deps)
 
@@ -498,14 +490,15 @@ class Brain(Generic[OutputT_co]):
         if not offers(self.memory, "record_call"):
             raise BrainDefinitionError(
                 f"trace=True records model calls in the memory, and {type(self.memory).__name__} "
-                "cannot keep them: use a built-in memory, or write record_call() and model_calls()"
+                "cannot keep them: use a built-in memory, or write record_call() and "
+                "recorded_calls()"
             )
 
     def _set_last_result(self, result: Result[Any] | None) -> None:
         self._last_result = result
 
     async def _run_and_release(self, task: str | Message, deps: object) -> Result[OutputT_co]:
-        from agent_brain.tools.litellm.connections import connections
+        from agent_brain.common.litellm.connections import connections
 
         try:
             return await self.run(task, deps=deps)

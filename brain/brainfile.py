@@ -10,6 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 from pydantic_core import ErrorDetails
 
 from agent_brain.brain import Brain
+from agent_brain.common.suggest import did_you_mean
+from agent_brain.common.values import error_details, error_line
 from agent_brain.default_model import resolve_llm
 from agent_brain.limits import Limits
 from agent_brain.nets.config import NetSpec, build_net, net_schema, read_file
@@ -17,9 +19,7 @@ from agent_brain.nets.errors import NetFileError
 from agent_brain.nets.net import Net
 from agent_brain.states.models.llm import LLM
 from agent_brain.tools.named import named_tools
-from agent_brain.tools.suggest import did_you_mean
 from agent_brain.tools.toolset import ToolLike
-from agent_brain.tools.values import error_details, error_line
 
 
 class LimitsSpec(BaseModel):

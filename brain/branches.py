@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 import anyio
 
+from agent_brain.common.aio import CLEANUP_SECONDS
+from agent_brain.common.errors import FinalError
+from agent_brain.common.pool import work_off
 from agent_brain.nets.delegation import Branch, Delegate
 from agent_brain.states.aclosing import close_stream
 from agent_brain.states.background import BackgroundTask
 from agent_brain.states.events import Event
-from agent_brain.tools.aio import CLEANUP_SECONDS
-from agent_brain.tools.errors import FinalError
 
 if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectSendStream
@@ -140,7 +141,8 @@ async def _run_all(
     order: Delegate,
     failed: list[Exception],
 ) -> None:
-    async def run_one(branch: Source, stream: AsyncIterator[Event]) -> None:
+    async def run_one(one: tuple[Source, AsyncIterator[Event]]) -> None:
+        branch, stream = one
         try:
             try:
                 async for event in stream:
@@ -158,14 +160,9 @@ async def _run_all(
         if order.until == "first" and branch.completed:
             tasks.cancel_scope.cancel()
 
-    async def work_off(todo: Iterator[tuple[Source, AsyncIterator[Event]]]) -> None:
-        for branch, stream in todo:
-            await run_one(branch, stream)
-
-    todo = iter(streams)
     with send:
         async with anyio.create_task_group() as tasks:
             if order.beside is not None:
-                tasks.start_soon(work_off, iter([next(todo)]))
-            for _ in range(min(len(streams), order.max_concurrency or len(streams))):
-                tasks.start_soon(work_off, todo)
+                tasks.start_soon(run_one, streams[0])
+                streams = streams[1:]
+            await work_off(streams, run_one, at_once=order.max_concurrency)

@@ -94,14 +94,6 @@ def stops_before(reached: StopReason, *, costs_nothing: bool) -> bool:
     return not (costs_nothing and reached in SPENDING)
 
 
-def stops_after(report: StepReport) -> StopReason | None:
-    """Return why the run stops in a state that has run; None if it continues.
-
-    A state that waits for a person, or whose inner net reached a limit, runs again on resume.
-    """
-    return report.waits or report.cut
-
-
 def next_node(node: Node, target: Enum | None, report: StepReport, *, done: bool) -> Node | None:
     """Return the state that comes next; None at the end of the net.
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from typing import NoReturn
+from functools import partial
+from typing import NoReturn, TypeAlias
 
 import anyio
 
 from agent_brain.branches import run_branches
-from agent_brain.budget import Budget
-from agent_brain.decision import is_stuck, next_node, stops_after, stops_before
+from agent_brain.common.aio import CLEANUP_SECONDS
+from agent_brain.common.secrets import get_logger, scrub
+from agent_brain.decision import is_stuck, next_node, stops_before
 from agent_brain.errors import (
     BrainDefinitionError,
     BrainUseError,
@@ -36,7 +38,7 @@ from agent_brain.memories.branches.kept import (
 from agent_brain.memories.control import SUSPENDED, Control, HumanRequests
 from agent_brain.memories.message import PARTIAL, Message
 from agent_brain.memories.runs.human_requests import key_of_branch
-from agent_brain.memories.runs.work import set_run_work
+from agent_brain.memories.runs.work import in_step, set_run_work, with_step
 from agent_brain.memory_calls import MemoryCalls
 from agent_brain.nets.delegation import Branch, Delegate
 from agent_brain.nets.net import Net, Node
@@ -56,26 +58,25 @@ from agent_brain.states.events import (
     StateExited,
     StuckDetected,
 )
-from agent_brain.states.hook_chain import HookChain, hooks_of
 from agent_brain.states.hook_requests import StateRequest
 from agent_brain.states.model_call import UNYIELDED
-from agent_brain.states.observing import Observation
-from agent_brain.states.surroundings import inside, surrounded
+from agent_brain.states.pipeline import STATE, Observation, Pipeline, hooks_of, surrounded
 from agent_brain.states.work import (
     Clock,
     OutOfTimeError,
-    Resumed,
+    RaisedAtYield,
     StreamItem,
     Work,
     perform,
-    within_time,
+    relay,
 )
 from agent_brain.steering import Steering
 from agent_brain.stuck import StuckPolicy, Verdict, fingerprint
-from agent_brain.tools.aio import CLEANUP_SECONDS
-from agent_brain.tools.secrets import get_logger, scrub
+from agent_brain.usage.budget import Budget
 
 log = get_logger(__name__)
+
+Reads: TypeAlias = bool | Callable[[Event], bool]
 
 FINAL = (
     BrainDefinitionError,
@@ -97,12 +98,13 @@ class Engine:
         asks: Whether the net can wait for a person: its memory is found again.
         at: The current step.
         hooks: The hooks of the run, if there are any.
+        late: Events of steps, to be yielded when these are written.
         left: Whether the consumer has closed the stream, so that no event can be yielded.
         memory: The memory.
-        pace: Yields to the event loop regularly, for the time limit of a quiet run.
         pauses: Whether a person is asked about calls that may have taken effect before a crash.
         over: Whether the net has ended.
-        quiet: Whether nobody reads the events: they are recorded and not yielded.
+        reads: Whether the consumer reads an event: every one, none, or what a function says. The
+            others are recorded and not yielded.
         reason: Why it stopped; None before that.
     """
 
@@ -122,21 +124,23 @@ class Engine:
         "_observation",
         "_outer",
         "_outside",
+        "_pace",
         "_path",
         "_record",
         "_resumed",
         "_run_id",
         "_steering",
         "_stuck",
+        "_unwritten",
         "asks",
         "at",
         "hooks",
+        "late",
         "left",
         "memory",
         "over",
-        "pace",
         "pauses",
-        "quiet",
+        "reads",
         "reason",
     )
 
@@ -148,11 +152,11 @@ class Engine:
         stuck: StuckPolicy | None,
         *,
         run_id: str,
-        hooks: HookChain | None = None,
+        hooks: Pipeline | None = None,
         path: tuple[str, ...] = (),
         key: str = "",
         as_thoughts: bool = False,
-        quiet: bool = False,
+        reads: Reads = True,
         steering: Steering | None = None,
         outer: Position = NOWHERE,
         call_id: str = "",
@@ -186,10 +190,13 @@ class Engine:
         self.hooks = hooks
         self._around = () if hooks is None else hooks.around
         self.at = NOWHERE
-        self.quiet = quiet
+        self.reads = reads
         self.pauses = pauses
         self.asks = asks
-        self.pace = Pace() if quiet and budget.limits.timeout is not None else None
+        timed = budget.limits.timeout is not None
+        self._pace = Pace() if timed and reads is not True else None  # or it may never wait
+        self.late: list[Event] = []
+        self._unwritten = False  # the last step is written with what comes next
         self.left = False
         # Between the last step and the end of the run, the process may have ended.
         self.over = memory.control.done and not path
@@ -228,7 +235,8 @@ class Engine:
     async def steps(self) -> AsyncGenerator[Event, None]:  # noqa: C901, PLR0915 - one loop
         """Yield events until the net ends or a limit is reached."""
         memory, record, budget = self.memory, self._record, self._budget
-        note, quiet, steering = record.note, self.quiet, self._steering
+        note, reads, pace, steering = record.note, self.reads, self._pace, self._steering
+        late = self.late
         hooks, around, called = self.hooks, self._around, self._calls.events
         node = None if self.over else self._current()
         while node is not None:
@@ -241,8 +249,10 @@ class Engine:
                 node = await self._stop(reached)
                 continue
             self._enter(node)
-            if not quiet:
-                yield StateEntered(at=self.at)
+            if reads is True:
+                late.append(StateEntered(at=self.at))
+                while late and not self._unwritten:
+                    yield late.pop(0)
             stream: AsyncIterator[StreamItem] | None = None
             try:
                 if hooks is not None:
@@ -253,40 +263,48 @@ class Engine:
                 if hooks is not None and hooks.debug is not None:
                     stream = hooks.debug.watch(stream, node.state, node.name)
                 if around:
-                    stream = surrounded(stream, around, self._request(node))
+                    stream = surrounded(stream, partial(self._inside, node))
                 running = stream
                 items: AsyncIterator[StreamItem] | None = running
                 while items is not None:
                     current, items = items, None
-                    async for item in current:
+                    while True:
+                        working = in_step.set(True)
+                        try:
+                            item = await anext(current)
+                        except StopAsyncIteration:
+                            break
+                        finally:
+                            in_step.reset(working)
                         if not isinstance(item, Work):
                             noted = note(item)
-                            if not quiet:
+                            if reads is True or (reads and reads(noted)):
                                 yield noted
-                            elif self.pace is not None:
-                                await self.pace.keep()
+                            elif pace is not None:
+                                await pace.keep()
                             continue
                         while called:  # by the memory
                             yield called.pop(0)
                         try:
-                            if quiet and not around:
-                                await item.complete(self, note)
-                            elif quiet:
-                                with self._inside(node):
-                                    await item.complete(self, note)
-                            else:
-                                events = perform(item, self)
-                                if around:
-                                    events = surrounded(events, around, self._request(node))
-                                try:
-                                    async for event in events:
-                                        yield note(event)
-                                finally:
-                                    await events.aclose()
+                            events = perform(item, self) if item.clock else item.events(self)
+                            if around:
+                                events = surrounded(events, partial(self._inside, node))
+                            try:
+                                async for event in events:
+                                    self._unwritten = False  # the work has written it
+                                    while late:
+                                        yield late.pop(0)
+                                    noted = note(event)
+                                    if reads is True or (reads and reads(noted)):
+                                        yield noted
+                                    elif pace is not None:
+                                        await pace.keep()
+                            finally:
+                                await events.aclose()
                         except FinalError:  # which is not the state's to handle
                             raise
                         except Exception as error:  # raised where the state waits
-                            items = Resumed(running, error)
+                            items = RaisedAtYield(running, error)
                         if items is not None or record.report.waits is not None:
                             break
             except BaseException as error:
@@ -298,22 +316,23 @@ class Engine:
                     self._name_unyielded(node)
                 if node.on_exit or record.report.waits is not None:
                     await self._exit(node, stream)
-            leaving = self._decide(node) if hooks is None else self._leave(node)
+            leaving = self._close_step(node) if hooks is None else self._leave(node)
             node, events_of_leaving = await leaving
             while called:
                 yield called.pop(0)
             if self._calls.error is not None:
                 raise self._calls.error
-            for event in events_of_leaving:
-                yield event
+            late += events_of_leaving
+            while late and not self._unwritten:
+                yield late.pop(0)
         while called:
             yield called.pop(0)
         self.reason = self.reason or StopReason.DONE
 
-    async def _begin(self, node: Node, hooks: HookChain) -> None:
+    async def _begin(self, node: Node, hooks: Pipeline) -> None:
         """Tell the hooks that observe states that a step begins, and call ``on_enter``."""
         if hooks.state:
-            self._observation = Observation(hooks.state, "state", self._request(node))
+            self._observation = Observation(STATE, hooks.state, self._request(node))
             await self._observation.begin()
         if node.on_enter and self._key not in self.memory.control.entered:
             with self._inside(node):
@@ -321,7 +340,8 @@ class Engine:
 
     def _inside(self, node: Node) -> AbstractContextManager[object]:
         """Return what hooks put around the state."""
-        return inside(self._around, self._request(node)) if self._around else nullcontext()
+        hooks = self.hooks
+        return hooks.at_work(self._request(node)) if hooks and self._around else nullcontext()
 
     def _request(self, node: Node) -> StateRequest:
         kind = type(node.state).__name__
@@ -437,11 +457,11 @@ class Engine:
         return True
 
     async def _leave(self, node: Node) -> tuple[Node | None, list[Event]]:
-        """End a step, as :meth:`_decide` does, and tell the hooks that observe states."""
+        """End a step, as :meth:`_close_step` does, and tell the hooks that observe states."""
         observation = self._observation
         try:
             with self._inside(node):
-                following, events = await self._decide(node)
+                following, events = await self._close_step(node)
         except BaseException as error:
             if observation is not None:
                 await observation.fail(error)
@@ -452,12 +472,12 @@ class Engine:
             await observation.end(None if following is None else following.name)
         return following, events
 
-    async def _decide(self, node: Node) -> tuple[Node | None, list[Event]]:
+    async def _close_step(self, node: Node) -> tuple[Node | None, list[Event]]:
         """End a step; return the next state and the events to yield before it."""
         report, at = self._record.report, self.at
-        if self._record.used:
+        if self._record.open_responses:
             self._record.count_open_responses()
-        if (reason := stops_after(report)) is not None:
+        if (reason := report.waits or report.cut) is not None:  # it runs again on resume
             return await self._stop_within(reason)
         memory = self.memory
         control = memory.control
@@ -475,7 +495,7 @@ class Engine:
         self.over = following is None
         if node.on_enter and self._key in control.entered:
             control.entered.remove(self._key)
-        failed = None if report.error is None else words_of(report.error)
+        failed = None if report.error is None else error_text(report.error)
         mark = self._fingerprint(node)
         if self._path:
             control.check_notes(node.name)
@@ -484,20 +504,21 @@ class Engine:
             self._budget.count_step()
         else:
             control.advance(name, left=node.name, error=failed)
-            if following is None:
+            if following is None and self._durable:
                 await self._keep_answer()
         verdict = None
         if mark is not None and self._stuck is not None:
             verdict = self._stuck.look(control, mark)
         if self._ends_steps:
-            await self._end_step()
-        events: list[Event] = [] if self.quiet else [StateExited(name, report.error, at=at)]
+            await self._write_step(following)
+        exited = StateExited(name, report.error, at=at)
+        events: list[Event] = [exited] if self.reads is True else []
         if verdict is not None and following is not None:
             following = await self._note_cycle(verdict, following, events)
         return following, events
 
     async def _stop_within(self, reason: StopReason) -> tuple[Node | None, list[Event]]:
-        """Stop the run in a step, which is repeated when it is resumed; see :meth:`_decide`."""
+        """Stop the run in a step, which is repeated when it is resumed; see :meth:`_close_step`."""
         if reason in SUSPENDED:
             self.reason = reason
             return None, []
@@ -512,12 +533,27 @@ class Engine:
         said = self.answer()
         return await last_answer(self.memory) if self.memory.resumed and not said else said
 
-    async def _end_step(self) -> None:
-        """Record that a step is complete; what its branches have written is not needed any more."""
-        if self._durable:
+    async def _write_step(self, following: Node | None) -> None:
+        """Record that a step is complete; what its branches have written is not needed any more.
+
+        Where the run ends, or tool calls begin, one write at once does for both.
+        """
+        self._unwritten = not self._has_forked and self._is_written_next(following)
+        if self._unwritten:
+            await with_step(self.memory._checkpoint_later())
+        elif self._durable:
             await self.memory.checkpoint()
         if self._has_forked:
             await drop_branches(self.memory)
+
+    def _is_written_next(self, following: Node | None) -> bool:
+        if not self._durable:
+            return False
+        if following is None:
+            return not self._path  # with the end of the run
+        if following.on_enter or not self.memory.control.next_actions:
+            return False
+        return getattr(type(following.state).run, "begins_with_record", False)
 
     async def _keep_answer(self) -> None:
         """Keep an answer that no message holds, in case the run is interrupted before its end."""
@@ -635,9 +671,14 @@ class Engine:
         Raises:
             LimitCheckError: A strict limit cannot count it.
         """
-        if not self.quiet:
+        if self.reads is True:
             self._calls.events.append(event)
         self._record.note(event)
+
+    @property
+    def sink(self) -> Callable[[Event], object] | None:
+        """Takes the events of tool calls that nobody reads as they happen; None: they are read."""
+        return None if self.reads is True else self._record.note
 
     def count_unread(self, event: Event) -> None:
         """Count the model calls in an ``event`` that nobody reads any more."""
@@ -653,25 +694,25 @@ class Engine:
         if found is not None and (self.reason is None or found is StopReason.BUDGET):
             self._refuse(found)
 
-    def begin_calls(self) -> bool:
+    def reserve_calls(self) -> bool:
         """Take places for the requested tool calls; if there are too few, the run ends.
 
         Returns:
-            Whether :meth:`end_calls` is to be called.
+            Whether :meth:`release_calls` is to be called.
 
         Raises:
             LimitReachedError: The limit of tool calls is reached.
         """
         if not self._budget.counts_calls:
             return False
-        found = self._budget.begin_calls(self.memory.control)
+        found = self._budget.reserve_calls(self.memory.control)
         if found is not None and self.reason is None:
             self._refuse(found)
         return True
 
-    def end_calls(self) -> None:
+    def release_calls(self) -> None:
         """Give back the places of tool calls that did not come to their ends."""
-        self._budget.end_calls(self.memory.control)
+        self._budget.release_calls(self.memory.control)
 
     def _refuse(self, reason: StopReason) -> NoReturn:
         self._record.used = True
@@ -716,7 +757,7 @@ class Engine:
             return self._steering
         return self._steering.for_branch() if asks else None
 
-    def _hooks_of(self, branch: Branch) -> HookChain | None:
+    def _hooks_of(self, branch: Branch) -> Pipeline | None:
         """Return the hooks of an inner net: the outer ones, then its own."""
         own = (*branch.hooks, *branch.net.hooks)
         return hooks_of(own) if self.hooks is None else self.hooks.then(own)
@@ -769,7 +810,7 @@ class Engine:
         return self.steps() if timeout is None else self._within(timeout)
 
     async def _within(self, timeout: float) -> AsyncGenerator[Event, None]:
-        events = within_time(self.steps(), Clock(timeout))
+        events = relay(self.steps(), Clock(timeout).wait)
         try:
             async for event in events:
                 yield event
@@ -846,6 +887,6 @@ def no_state(net: Net, name: str) -> str:
     )
 
 
-def words_of(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """Return the text of an error for the registers of the run, without secrets."""
     return scrub(f"{type(error).__name__}: {error}")

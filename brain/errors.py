@@ -70,6 +70,12 @@ Data is on attributes; each class says which.
 
 from __future__ import annotations
 
+from agent_brain.common.errors import (
+    AgentBrainError,
+    EventLoopError,
+    FinalError,
+    ToolDefinitionError,
+)
 from agent_brain.memories.errors import (
     EmbedderMismatchError,
     EmbeddingError,
@@ -114,15 +120,11 @@ from agent_brain.states.errors import (
     StateTimeoutError,
 )
 from agent_brain.tools.errors import (
-    AgentBrainError,
-    EventLoopError,
-    FinalError,
     InputNeeded,
     McpConfigError,
     McpServerError,
     SleepNeeded,
     ToolArgumentsError,
-    ToolDefinitionError,
     ToolError,
 )
 

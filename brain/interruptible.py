@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from agent_brain.tools.aio import in_trio
+from agent_brain.common.aio import in_trio
 
 if TYPE_CHECKING:
     import asyncio
@@ -56,7 +56,7 @@ class Interruption:
         elif self._task is not None and events.ag_running and not self.ending:
             self._cancelled = self._task.cancel()
 
-    async def note_task(self) -> None:
+    def note_task(self) -> None:
         """Note the task that waits for the next event; for runs without scopes.
 
         Raises:
@@ -67,7 +67,6 @@ class Interruption:
 
             self._current_task = current_task
         if self.asked:
-            await self.take_back()
             raise Interrupted
         task = self._current_task()
         if task is not self._task:
@@ -76,6 +75,7 @@ class Interruption:
     async def explains(self, error: BaseException) -> bool:
         """Return whether ``error`` comes from the interruption, and from nothing else."""
         if isinstance(error, Interrupted):
+            await self.take_back()
             return True
         if self._noticed_in(error):
             return not self._uncancel()

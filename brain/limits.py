@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from enum import StrEnum
 
+from agent_brain.common.values import is_amount
 from agent_brain.errors import BrainDefinitionError
 from agent_brain.memories.control import Control
 from agent_brain.states.usage import Usage
-from agent_brain.tools.values import is_amount
 
 
 class StopReason(StrEnum):

@@ -1,4 +1,4 @@
-"""The model calls and embeddings that a memory makes for a run. Private."""
+"""The model calls and embeddings that a memory makes for a run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from agent_brain.budget import Budget
+from agent_brain.common.ids import new_id
+from agent_brain.common.text import count_tokens
 from agent_brain.errors import LimitCheckError, LimitReachedError
 from agent_brain.limits import StopReason
 from agent_brain.memories.base import Memory
@@ -19,11 +20,11 @@ from agent_brain.states.events import (
     ResponseStarted,
     UsageReported,
 )
-from agent_brain.states.hook_chain import HookChain, failed_usage
 from agent_brain.states.hook_requests import EmbeddingRequest, HookRequest
-from agent_brain.states.usage import Usage
-from agent_brain.tools.ids import new_id
-from agent_brain.tools.text import count_tokens
+from agent_brain.states.model_stream import failed_usage
+from agent_brain.states.pipeline import Pipeline
+from agent_brain.states.usage import NOTHING, Usage
+from agent_brain.usage.budget import Budget
 
 if TYPE_CHECKING:
     from agent_brain.engine import Engine
@@ -37,7 +38,7 @@ class MemoryCalls:
 
     Before the first step there is no engine, and what was used is counted when the run has begun.
     After the last step the hooks and ledgers of the run still apply, for a memory that hands a
-    conversation over when it is closed.
+    conversation over when it is closed. While a run that was cut short is recorded, none is made.
 
     Args:
         memory: The memory.
@@ -47,16 +48,27 @@ class MemoryCalls:
 
     Attributes:
         budget: Counts what is used.
+        cut_short: Why the run is cut short, while it is recorded.
         error: Ends the run after the step: a strict limit could not count a call.
         events: Events that were not yielded yet.
         hooks: The hooks of the run.
         memory: The memory.
     """
 
-    __slots__ = ("_at", "_engine", "_over", "budget", "error", "events", "hooks", "memory")
+    __slots__ = (
+        "_at",
+        "_engine",
+        "_over",
+        "budget",
+        "cut_short",
+        "error",
+        "events",
+        "hooks",
+        "memory",
+    )
 
     def __init__(
-        self, memory: Memory, hooks: HookChain | None, at: Position, budget: Budget
+        self, memory: Memory, hooks: Pipeline | None, at: Position, budget: Budget
     ) -> None:
         self.memory = memory
         self.hooks = hooks
@@ -64,6 +76,7 @@ class MemoryCalls:
         self.budget = budget
         self._engine: Engine | None = None
         self._over = False
+        self.cut_short: StopReason | None = None
         self.error: LimitCheckError | None = None
         self.events: list[Event] = []
 
@@ -89,20 +102,23 @@ class MemoryCalls:
         if self._engine is None:
             for event in self.events:
                 self._charge(event)
-        self._engine, self._over = None, True
+        self._engine, self._over, self.cut_short = None, True, None
         self.events = []
         if self.hooks is None:
             set_run_work(self.memory, None)
         else:
-            self.hooks = HookChain(self.hooks)  # without the trace
+            self.hooks = Pipeline(self.hooks)  # without the trace
 
     def check_budget(self) -> None:
         """Check that a call may begin.
 
         Raises:
-            LimitReachedError: A budget, or the limit of tokens or cost, is used up.
+            LimitReachedError: A budget, or the limit of tokens or cost, is used up, or the run is
+                cut short.
         """
-        if self._engine is not None:
+        if self.cut_short is not None:
+            refusal: StopReason | None = self.cut_short
+        elif self._engine is not None:
             refusal = self.budget.refusal()
         else:
             if not self._over:
@@ -111,6 +127,11 @@ class MemoryCalls:
             refusal = StopReason.BUDGET if self.budget.is_used_up else None
         if refusal is not None:
             raise LimitReachedError(refusal.clause)
+
+    def usage(self) -> Usage:
+        """Return what the calls used whose events were not yielded yet."""
+        reported = [event.usage for event in self.events if isinstance(event, UsageReported)]
+        return sum(reported, NOTHING)
 
     def count_unread(self, event: Event) -> None:
         """Count a call in an event that nobody reads any more."""

@@ -32,7 +32,9 @@ async def undo_half_a_step(memory: Memory) -> None:
     await memory.rollback()
     await memory.drop_branches()
     if not memory.control.next_actions:
+        asked = memory.control.human_requests  # what was decided for branches and states stays
         await close_open_calls(memory, "the run was interrupted")
+        memory.control.human_requests = asked
 
 
 async def take_partial_answer(memory: Memory) -> list[Message]:

@@ -1,4 +1,4 @@
-"""Where in its net each step of a run was, read from what is kept of them. Private."""
+"""Where in its net each step of a run was, read from what is kept of them."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from agent_brain.budget import Budget
+from agent_brain.common.text import clean
 from agent_brain.decision import StepReport
 from agent_brain.limits import StopReason
 from agent_brain.memories.base import Memory
@@ -30,7 +30,7 @@ from agent_brain.states.events import (
 from agent_brain.states.models.llm import Thought
 from agent_brain.states.usage import Usage
 from agent_brain.states.work import StreamItem
-from agent_brain.tools.text import clean
+from agent_brain.usage.budget import Budget
 
 
 class StepRecorder:
@@ -39,6 +39,7 @@ class StepRecorder:
     Attributes:
         budget: Counts the usage.
         finish_reason: Why the model response that gave the answer ended, if one did.
+        open_responses: The IDs of model responses that have begun and not reported their usage.
         report: The report of the current step.
         used: Whether something was reported in this step.
     """
@@ -50,11 +51,11 @@ class StepRecorder:
         "_at",
         "_counted",
         "_memory",
-        "_open_responses",
         "_reported",
         "_text",
         "budget",
         "finish_reason",
+        "open_responses",
         "report",
         "used",
     )
@@ -65,7 +66,7 @@ class StepRecorder:
         self.budget = budget
         self._as_thoughts = as_thoughts  # text is streamed as thoughts
         self._text: list[str] = []  # of the last step that streamed any
-        self._open_responses: list[str | None] = []
+        self.open_responses: list[ResponseStarted] = []
         self._counted: set[str | None] = set()  # responses that were cut off, before their event
         self._answered_by: str | None = None  # the model response that the last text is from
         self.finish_reason: str | None = None
@@ -152,17 +153,17 @@ class StepRecorder:
         self.report.finished.append(event)
         self.budget.count_tool_call(self._memory.control)
         if (call := self._memory.control.pending.get(event.action.id)) is not None:
-            call.due = False
+            call.uncounted = False
         return event
 
     def _note_response(self, event: ResponseStarted) -> Event:
         if event.response_id not in self._counted:
-            self._open_responses.append(event.response_id)
+            self.open_responses.append(event)
         return event
 
     def _note_usage(self, event: UsageReported) -> Event:
-        if event.response_id in self._open_responses:
-            self._open_responses.remove(event.response_id)
+        if (started := self._begin_of(event)) is not None:
+            self.open_responses.remove(started)
         self.budget.spend(event.usage, event.purpose)
         if event.purpose is not None:  # a call of the memory says nothing to the reader
             return event
@@ -201,19 +202,26 @@ class StepRecorder:
         self._memory.control.sleep(event.until)
         return event
 
+    def _begin_of(self, event: UsageReported) -> ResponseStarted | None:
+        """Return the event with which a model call has begun, if it is open."""
+        for started in self.open_responses:
+            if started.response_id == event.response_id:
+                return started
+        return None
+
     def note_unread(self, event: Event) -> None:
         """Record the model calls in an ``event`` that could not be yielded."""
         if isinstance(event, ResponseStarted | UsageReported):
-            if isinstance(event, UsageReported) and event.response_id not in self._open_responses:
+            if isinstance(event, UsageReported) and self._begin_of(event) is None:
                 self._counted.add(event.response_id)
             self.note(event)
 
     def count_open_responses(self) -> None:
         """Count the model calls that were closed or cancelled before they reported their usage."""
-        if self._open_responses:
-            cut, self._open_responses = self._open_responses, []
-            for _ in cut:
-                self.budget.spend(Usage())
+        if self.open_responses:
+            cut, self.open_responses = self.open_responses, []
+            for event in cut:
+                self.budget.spend(Usage(), event.purpose)
         if self._counted:
             self._counted.clear()
 

@@ -1,4 +1,4 @@
-"""The ID of the HTTP request that is being handled, for logs and errors. Private."""
+"""The ID of the HTTP request that is being handled, for logs and errors."""
 
 from __future__ import annotations
 

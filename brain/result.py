@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Generic
 
 from typing_extensions import TypeVar
 
-from agent_brain.budget import usage_of
 from agent_brain.limits import StopReason
 from agent_brain.memories.message import Message
 from agent_brain.memories.runs.turns import StoredResult
@@ -55,10 +54,10 @@ def as_result(stored: StoredResult, net: Net) -> Result[Any]:
     """Return the result of a run of ``net`` that a memory has stored."""
     return Result(
         answer=stored.answer,
-        output=net.restore_output(stored.output),
+        output=net.restore_output(stored.output, stored.output_class),
         stop_reason=StopReason(stored.stop_reason),
         steps=stored.steps,
-        usage=usage_of(stored.usage),
+        usage=Usage.of(stored.usage),
         messages=stored.messages,
         run_id=stored.run_id,
         finish_reason=stored.finish_reason,

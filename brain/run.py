@@ -6,14 +6,24 @@ import math
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from types import AsyncGeneratorType, TracebackType
-from typing import TYPE_CHECKING, Generic, Self, cast
+from types import AsyncGeneratorType
+from typing import TYPE_CHECKING, Generic, cast
 
 import anyio
+from anyio.abc import AsyncResource
 
-from agent_brain.budget import Budget
+from agent_brain.common.aio import CLEANUP_SECONDS
+from agent_brain.common.ids import new_id
+from agent_brain.common.slots import set_slots_directly
 from agent_brain.default_model import models_of
-from agent_brain.engine import Engine, continue_counts, drop_branches, no_state, words_of
+from agent_brain.engine import (
+    Engine,
+    Reads,
+    continue_counts,
+    drop_branches,
+    error_text,
+    no_state,
+)
 from agent_brain.errors import BrainUseError, ResumeError
 from agent_brain.human_input import Decisions
 from agent_brain.interruptible import Interrupted, Interruption, needs_scope
@@ -24,7 +34,7 @@ from agent_brain.memories.errors import STORE_ERRORS
 from agent_brain.memories.message import Message
 from agent_brain.memories.runs.claim import Claim
 from agent_brain.memories.runs.turns import answer_of
-from agent_brain.memories.runs.work import set_run_work
+from agent_brain.memories.runs.work import set_run_work, with_step
 from agent_brain.memory_calls import MemoryCalls
 from agent_brain.nets.net import Net
 from agent_brain.open_calls import (
@@ -43,20 +53,17 @@ from agent_brain.states.events import (
     RunFinished,
     RunStarted,
     StateExited,
+    TextDelta,
     UsageReported,
 )
-from agent_brain.states.hook_chain import HookChain, hooks_of
 from agent_brain.states.hook_requests import HookRequest, RunRequest
 from agent_brain.states.hooks import Hook
-from agent_brain.states.observing import Observation
-from agent_brain.states.usage import Usage
+from agent_brain.states.pipeline import RUN, Observation, Pipeline, hooks_of
 from agent_brain.steering import Steering
 from agent_brain.stuck import StuckPolicy
 from agent_brain.tool_sources import refresh
-from agent_brain.tools.aio import CLEANUP_SECONDS
-from agent_brain.tools.ids import new_id
-from agent_brain.tools.slots import set_slots_directly
 from agent_brain.tools.source import ToolSource
+from agent_brain.usage.budget import Budget
 
 if TYPE_CHECKING:
     from agent_brain.states.model_trace import CallTrace
@@ -81,7 +88,7 @@ class RunPlan:
 set_slots_directly(RunPlan)
 
 
-class Run(Generic[OutputT_co]):
+class Run(AsyncResource, Generic[OutputT_co]):
     """A run in progress: ``async with brain.stream(task) as run: async for event in run: …``.
 
     The run continues only when the next event is requested.
@@ -106,7 +113,7 @@ class Run(Generic[OutputT_co]):
         "_observation",
         "_observed_at",
         "_plan",
-        "_quiet",
+        "_reads",
         "_result",
         "_said_before",
         "_steering",
@@ -121,14 +128,15 @@ class Run(Generic[OutputT_co]):
         goal: Message | None,
         decisions: Decisions = Decisions(),  # noqa: B008 - frozen
         *,
-        watched: bool = True,
+        reads: Reads = True,
         deps: object = None,
     ) -> None:
+        steered = reads is True
         self._plan = plan
         self._decisions = decisions
         self._goal = goal
         self._deps = deps
-        self._steering = Steering() if watched else None
+        self._steering = Steering() if steered else None
         self._result: Result[OutputT_co] | None = None
         self._began = False  # the memory holds it
         self._failed = False
@@ -146,10 +154,11 @@ class Run(Generic[OutputT_co]):
         self._observed_at = NOWHERE
         self.ended = False
         self.run_id = new_id("run")
-        self._quiet = not (watched or plan.sources)  # no event is needed
+        self._calls = MemoryCalls(plan.memory, self._hooks, Position(self.run_id), self._budget)
+        self._reads: Reads = bool(plan.sources) or reads  # which are read again after each step
         timed = plan.limits.timeout is not None
-        in_scopes = not self._quiet and (timed or needs_scope())
-        self._events = self._drive_in_scopes() if in_scopes else self._drive(noting=watched)
+        in_scopes = self._reads is not False and (timed or (steered and needs_scope()))
+        self._events = self._drive_in_scopes() if in_scopes else self._drive(noting=steered)
 
     @property
     def result(self) -> Result[OutputT_co]:
@@ -161,17 +170,6 @@ class Run(Generic[OutputT_co]):
         if self._result is None:
             raise BrainUseError("The run has no result: it has not ended yet, or it failed")
         return self._result
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.aclose()
 
     def __aiter__(self) -> AsyncIterator[AgentEvent]:
         return cast("AsyncIterator[AgentEvent]", self._events)
@@ -240,7 +238,7 @@ class Run(Generic[OutputT_co]):
     async def to_end(self) -> Result[OutputT_co]:
         """Run to the end and return the result; for a run whose events nobody reads."""
         timeout = self._plan.limits.timeout
-        if timeout is not None and self._quiet:
+        if timeout is not None and self._reads is False:
             await self._load_models()
             deadline = anyio.current_time() + timeout
             with anyio.CancelScope(deadline=deadline) as self._interruption.scope:
@@ -273,22 +271,19 @@ class Run(Generic[OutputT_co]):
         claim = self._claim = await Claim.take(memory)
         self._report_result(None)
         memory.deps = self._deps
-        calls = self._calls = MemoryCalls(memory, self._hooks, Position(self.run_id), self._budget)
-        set_run_work(memory, calls)
+        set_run_work(memory, self._calls)
+        note_task = interruption.note_task if noting else _nothing
         try:
-            if noting:
-                await interruption.note_task()
+            note_task()
             yield await self._start()
             engine = self._engine
             if engine is not None:
                 steps = engine.steps()
                 try:
-                    if noting:
-                        await interruption.note_task()
+                    note_task()
                     async for event in steps:
                         yield event
-                        if noting:
-                            await interruption.note_task()
+                        note_task()
                         if sources and type(event) is StateExited:
                             await refresh(memory, sources)
                 except (GeneratorExit, Interrupted):
@@ -299,7 +294,8 @@ class Run(Generic[OutputT_co]):
                 await self._finish(engine.reason or StopReason.DONE)
             await self._tell_end()
             await interruption.take_back()
-            yield self._finished_event()
+            for event in self._last_events():
+                yield event
         except BaseException as error:
             interruption.ending = True
             interrupted = await interruption.explains(error)
@@ -322,7 +318,7 @@ class Run(Generic[OutputT_co]):
             yield self._finished_event()
         finally:
             self.ended = True
-            calls.end()
+            self._calls.end()
             memory.deps = None
             await claim.release()
 
@@ -376,6 +372,8 @@ class Run(Generic[OutputT_co]):
         await refresh(memory, plan.sources)
         if memory.control.dry_run is not plan.dry_run:
             memory.control.dry_run = plan.dry_run
+        if self._goal is None and memory.control.status == "running":
+            await undo_half_a_step(memory)  # first: what hooks write is not part of it
         if self._hooks is not None:
             await self._tell_start(self._hooks)
             self._calls.begin(self._observed_at)
@@ -383,17 +381,11 @@ class Run(Generic[OutputT_co]):
         if self._goal is None:
             over = await self._continue(memory)
         else:
-            before: list[Message] = []
-            if memory.control.next_actions or memory.control.status in ("running", "waiting"):
-                before = await open_results(memory, "a new goal was set first")
-            before_it = memory.control  # a run that did not come to its end may have left branches
-            left = before_it.status != "idle" and before_it.stop_reason != StopReason.DONE
-            await memory.begin(self._goal, self.run_id, plan.net.initial.name, before=before)
-            if left:
-                await drop_branches(memory)
+            await self._begin_turn(memory, self._goal)
         self._began = True
         self._budget.start(memory.control, HookRequest(at=self._position(), memory=memory))
-        self._budget = self._budget.counted_by(self._hooks or ())
+        if self._hooks is not None:
+            self._budget = self._budget.counted_by(self._hooks)
         for event in self._calls.events:  # before the run had begun
             if isinstance(event, UsageReported):
                 self._budget.spend(event.usage, event.purpose)
@@ -411,7 +403,7 @@ class Run(Generic[OutputT_co]):
                 run_id=self.run_id,
                 hooks=self._hooks,
                 outer=self._observed_at,
-                quiet=self._quiet,
+                reads=self._reads,
                 steering=self._steering,
                 resumed=self._goal is None,
                 pauses=plan.pauses,
@@ -419,7 +411,17 @@ class Run(Generic[OutputT_co]):
             )
         return RunStarted(self._goal, plan.net.name, self._goal is None, at=self._position())
 
-    async def _tell_start(self, hooks: HookChain) -> None:
+    async def _begin_turn(self, memory: Memory, goal: Message) -> None:
+        control = memory.control
+        before: list[Message] = []
+        if control.next_actions or control.status in ("running", "waiting"):
+            before = await open_results(memory, "a new goal was set first")
+        left = control.status != "idle" and control.stop_reason != StopReason.DONE
+        await memory.begin(goal, self.run_id, self._plan.net.initial.name, before=before)
+        if left:  # a run that did not come to its end may have left branches
+            await drop_branches(memory)
+
+    async def _tell_start(self, hooks: Pipeline) -> None:
         """Tell the hooks that observe runs that this one begins."""
         control = self._plan.memory.control
         run_id = self.run_id if self._goal is not None else control.run_id or self.run_id
@@ -431,7 +433,7 @@ class Run(Generic[OutputT_co]):
             at=self._observed_at,
             memory=self._plan.memory,
         )
-        self._observation = Observation(hooks.run, "run", request)
+        self._observation = Observation(RUN, hooks.run, request)
         await self._observation.begin()
 
     async def _tell_end(self) -> None:
@@ -450,8 +452,6 @@ class Run(Generic[OutputT_co]):
 
     async def _continue(self, memory: Memory) -> bool:
         """Continue the run in ``memory``; return whether it had already ended."""
-        if memory.control.status == "running":
-            await undo_half_a_step(memory)
         control = memory.control
         if control.run_id is None or control.state is None:
             raise ResumeError(
@@ -478,9 +478,9 @@ class Run(Generic[OutputT_co]):
         self.run_id = control.run_id
         if control.done and control.status != "running" and control.stop_reason not in CUT_SHORT:
             return True
-        await continue_counts(memory)
-        control.resume()
         try:
+            await continue_counts(memory)
+            control.resume()
             await memory.checkpoint()
         except BaseException:
             memory.control = before
@@ -494,10 +494,10 @@ class Run(Generic[OutputT_co]):
         if self._engine is not None and reason not in SUSPENDED:
             partial = await self._engine.partial_answer()
             if partial is not None:
-                await self._plan.memory.update([partial])
+                await self._add([partial])
             elif self._said_before and control.moves == self._continues_at:  # nothing was added
                 kept = [each.model_copy(update={"id": new_id("msg")}) for each in self._said_before]
-                await self._plan.memory.update(kept)
+                await self._add(kept)
         control.stop(
             reason.value,
             seconds=self._budget.seconds(),
@@ -507,6 +507,10 @@ class Run(Generic[OutputT_co]):
         self._keep(result)
         await self._plan.memory.checkpoint()
         self._set_result(result)
+
+    async def _add(self, messages: list[Message]) -> None:
+        """Add messages, which are written with the end of the run."""
+        await with_step(self._plan.memory.update(messages))
 
     def _keep(self, result: Result[OutputT_co]) -> None:
         """Keep in the memory what of the result its messages do not tell."""
@@ -527,6 +531,7 @@ class Run(Generic[OutputT_co]):
     async def _cut_short(self, reason: StopReason, error: BaseException) -> None:
         """Leave the memory in a consistent state; the caller raises the error."""
         memory = self._plan.memory
+        self._calls.cut_short = reason
         if not self._began:  # the memory is unchanged: a run that waits for a person still waits
             self._end_without_memory(reason)
             return
@@ -538,7 +543,7 @@ class Run(Generic[OutputT_co]):
         if reason is StopReason.CANCELLED:
             reason = waits_on(memory.control) or reason  # left while it only waited
         if reason is StopReason.FAILED:
-            memory.control.failure = words_of(error)
+            memory.control.failure = error_text(error)
         with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
             try:
                 if reason not in SUSPENDED:
@@ -566,7 +571,7 @@ class Run(Generic[OutputT_co]):
             finish_reason = control.finish_reason
         return Result(
             answer=answer,
-            output=self._plan.net.restore_output(control.output),
+            output=self._plan.net.restore_output(control.output, control.output_class),
             stop_reason=reason,
             steps=control.step,
             usage=self._budget.usage(),
@@ -583,10 +588,15 @@ class Run(Generic[OutputT_co]):
             output=None,
             stop_reason=reason,
             steps=0,
-            usage=Usage(cost=0.0, requests=0),
+            usage=self._budget.usage() if self._began else self._calls.usage(),
             messages=[],
             run_id=self.run_id,
         )
+
+    def _last_events(self) -> list[Event]:
+        """Return the events of the last step, which is written now, and of the end."""
+        late = [] if self._engine is None else self._engine.late
+        return [*late, self._finished_event()]
 
     def _finished_event(self) -> RunFinished:
         result = self.result
@@ -603,6 +613,15 @@ class Run(Generic[OutputT_co]):
         if self._engine is not None and self._engine.at is not NOWHERE:
             return self._engine.at
         return Position(self.run_id, self._plan.memory.control.step)
+
+
+def _nothing() -> None:
+    """Do nothing."""
+
+
+def text_only(event: Event) -> bool:
+    """Read the text of a run, without thoughts."""
+    return type(event) is TextDelta and not event.thought and bool(event.text)
 
 
 def _place(memory: Memory) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import anyio
 
+from agent_brain.common.aio import CLEANUP_SECONDS
 from agent_brain.errors import BrainUseError
 from agent_brain.limits import StopReason
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message, Role, as_message
-from agent_brain.tools.aio import CLEANUP_SECONDS
 
 
 class Steering:

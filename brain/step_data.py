@@ -1,10 +1,11 @@
-"""The kept steps of sessions as JSON: what happened in a step. Private."""
+"""The kept steps of sessions as JSON: what happened in a step."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
+from agent_brain.common.text import clean_json
 from agent_brain.memories.control import Control
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.journal.entry import Entry
@@ -14,7 +15,6 @@ from agent_brain.memories.store.events import MESSAGES
 from agent_brain.memories.store.session import Session as StoredSession
 from agent_brain.memories.store.session import below, branch_key, branch_place
 from agent_brain.places import Place, Places, kind_of, parts_of_run, place_of
-from agent_brain.tools.text import clean_json
 
 BRIEF = 300  # characters of a text in a list
 LATEST = 5  # messages as of a step

@@ -15,11 +15,11 @@ from itertools import chain
 from typing import Literal, NamedTuple
 from zlib import crc32
 
+from agent_brain.common.values import is_count
 from agent_brain.errors import BrainDefinitionError
 from agent_brain.memories.control import Control
 from agent_brain.states.events import ActionFinished
 from agent_brain.tools.base import BaseTool
-from agent_brain.tools.values import is_count
 
 HINT = (
     "You are going in circles: {reason}. Doing it again will not change anything. Try something "

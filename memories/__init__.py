@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent_brain.tools.lazy_exports import lazy_exports
+from agent_brain.common.lazy_exports import lazy_exports
 
 if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.memories.base import Memory as Memory
@@ -59,13 +59,11 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.memories.store.session import read_session_key as read_session_key
     from agent_brain.memories.store.session import session_key as session_key
     from agent_brain.memories.store.snapshot import Snapshot as Snapshot
-    from agent_brain.memories.stored import RecordMemory as RecordMemory
     from agent_brain.memories.stored import StoredMemory as StoredMemory
     from agent_brain.memories.summary import SummaryMemory as SummaryMemory
     from agent_brain.memories.todo import Todo as Todo
     from agent_brain.memories.todo import TodoMemory as TodoMemory
-    from agent_brain.memories.trace.model_calls import ModelCallRecord as ModelCallRecord
-    from agent_brain.memories.trace.model_calls import ToolResultRecord as ToolResultRecord
+    from agent_brain.memories.trace.recorded_call import RecordedCall as RecordedCall
     from agent_brain.memories.vector import VectorMemory as VectorMemory
     from agent_brain.memories.views.base import View as View
     from agent_brain.memories.views.recent import Recent as Recent

@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from datetime import datetime
 from fnmatch import fnmatchcase
-from typing import Any, Literal
+from functools import cached_property
+from typing import Any, Literal, cast
 
-from pydantic import AliasChoices, BaseModel, Field
+from pydantic import BaseModel, Field
 
+from agent_brain.common.ids import new_id
+from agent_brain.common.models import maker_of_defaults
 from agent_brain.memories.errors import ScratchError
 from agent_brain.memories.message import Message
 from agent_brain.memories.runs.calls import Call, uncertain
 from agent_brain.memories.runs.counts import Counts, Spent
-from agent_brain.memories.runs.human_requests import Asked, Decision, HumanRequests, key_of_branch
+from agent_brain.memories.runs.human_requests import Decision, HumanRequests, key_of_branch
 from agent_brain.memories.runs.scratch import JsonDict, Scratch
 from agent_brain.tools.action import Action
-from agent_brain.tools.ids import new_id
-from agent_brain.tools.models import maker_of_defaults
 
 __all__ = [
     "SUSPENDED",
-    "Asked",
     "Call",
     "Control",
     "Decision",
@@ -67,11 +67,10 @@ class Control(BaseModel, defer_build=True):
             run's own net, whose path is ``""``, only if it is not the last text for the reader.
         pending: Calls that have begun, by ID, with the results that are available.
         output: The validated output of the run, if the net makes one.
+        output_class: The name of its class, which tells what it was where it is stored as JSON.
         finish_reason: Why the model response that gave the answer of the run ended.
         spent: Tokens, cost and time of this run, with those of its branches.
         counted: What ``step`` and ``spent`` have of each branch of the current step, by its name.
-        uncounted: The same, of what they have besides; not stored, as a branch stores its own.
-        hint: Shown to the model once, by the next state that calls one; never stored.
         fingerprints: Fingerprints of the last steps, which show that a run repeats itself.
         hint_count: How many hints in a row the run was given because it repeated itself.
         scratch: Data that states keep between steps, as JSON values; emptied when a run begins.
@@ -97,26 +96,19 @@ class Control(BaseModel, defer_build=True):
     done: bool = False
     stop_reason: str | None = None
     next_actions: list[Action] = Field(default_factory=list)
-    subnets: dict[str, str] = Field(
-        default_factory=dict, validation_alias=AliasChoices("subnets", "frames")
-    )
+    subnets: dict[str, str] = Field(default_factory=dict)
     ended: dict[str, str] = Field(default_factory=dict)
     pending: dict[str, Call] = Field(default_factory=dict)
     output: Any = None
+    output_class: str | None = None
     finish_reason: str | None = None
     spent: Spent = Field(default_factory=Spent)
     counted: dict[str, Counts] = Field(default_factory=dict)
-    uncounted: dict[str, Counts] = Field(default_factory=dict, exclude=True)
-    hint: str | None = Field(default=None, exclude=True)
-    fingerprints: list[str] = Field(
-        default_factory=list, validation_alias=AliasChoices("fingerprints", "recent")
-    )
-    hint_count: int = Field(default=0, validation_alias=AliasChoices("hint_count", "hints"))
+    fingerprints: list[str] = Field(default_factory=list)
+    hint_count: int = 0
     scratch: JsonDict = Field(default_factory=Scratch)
     session: JsonDict = Field(default_factory=Scratch)
-    human_requests: HumanRequests | None = Field(
-        default=None, validation_alias=AliasChoices("human_requests", "asked")
-    )
+    human_requests: HumanRequests | None = None
     error: str | None = None
     failure: str | None = None
     wake_at: datetime | None = None
@@ -124,6 +116,22 @@ class Control(BaseModel, defer_build=True):
     tool_scope: ToolScope | None = None
     results_cut: bool = False
     dry_run: bool = False
+
+    # What is not stored is not a field: a dict of 30 names does not share its table of them.
+
+    @property
+    def hint(self) -> str | None:
+        """Shown to the model once, by the next state that calls one; never stored."""
+        return cast("str | None", vars(self).get("hint"))
+
+    @hint.setter
+    def hint(self, hint: str | None) -> None:
+        vars(self)["hint"] = hint
+
+    @cached_property
+    def uncounted(self) -> dict[str, Counts]:
+        """What the branches have besides ``counted``; not stored, as a branch stores its own."""
+        return {}
 
     @property
     def input(self) -> str | None:
@@ -140,33 +148,11 @@ class Control(BaseModel, defer_build=True):
             return False
         return self.status in ("running", "waiting") or (self.status == "ended" and not self.done)
 
-    @property
-    def asked(self) -> HumanRequests | None:
-        """The old name of ``human_requests``."""
-        return self.human_requests
-
-    @asked.setter
-    def asked(self, value: HumanRequests | None) -> None:
-        self.human_requests = value
-
-    @property
-    def hints(self) -> int:
-        """The old name of ``hint_count``."""
-        return self.hint_count
-
-    @property
-    def recent(self) -> list[str]:
-        """The old name of ``fingerprints``."""
-        return self.fingerprints
-
-    @property
-    def frames(self) -> dict[str, str]:
-        """The old name of ``subnets``."""
-        return self.subnets
-
     def __setattr__(self, name: str, value: Any) -> None:
         if name in ("scratch", "session") and type(value) is not Scratch:
             value = Scratch(value)
+        elif name == "output":
+            vars(self)["output_class"] = None if value is None else type(value).__name__
         super().__setattr__(name, value)
 
     @classmethod
@@ -181,34 +167,10 @@ class Control(BaseModel, defer_build=True):
 
         What belongs to the session stays: ``session``, which tools are offered, shortened results.
         """
-        vars(self).update(
-            run_id=run_id,
-            branch="",
-            status="running",
-            state=state,
-            step=0,
-            moves=0,
-            done=False,
-            stop_reason=None,
-            next_actions=[],
-            subnets={},
-            ended={},
-            pending={},
-            output=None,
-            finish_reason=None,
-            spent=Spent(),
-            counted={},
-            uncounted={},
-            hint=None,
-            fingerprints=[],
-            hint_count=0,
-            scratch=Scratch(),
-            human_requests=None,
-            error=None,
-            failure=None,
-            wake_at=None,
-            entered=[],
-        )
+        registers = vars(self)
+        lasting = {name: registers[name] for name in _OF_SESSION}
+        self._drop_unstored()
+        registers.update(vars(_fresh()), run_id=run_id, status="running", state=state, **lasting)
 
     def branch_name(self, key: str) -> str:
         """Return what identifies a branch of the current step in the run, also after a crash.
@@ -272,14 +234,15 @@ class Control(BaseModel, defer_build=True):
 
     def empty(self) -> None:
         """Remove the data of the run: output, scratch, calls and requests."""
+        self._drop_unstored()
         vars(self).update(
             output=None,
+            output_class=None,
             scratch=Scratch(),
             next_actions=[],
             pending={},
             ended={},
             counted={},
-            uncounted={},
             human_requests=None,
             error=None,
             failure=None,
@@ -299,13 +262,15 @@ class Control(BaseModel, defer_build=True):
         registers = vars(self)  # no validated writes: this is the hot path
         if registers["scratch"].nested is not None or registers["session"].nested is not None:
             self.check_notes(left)
-        registers["hint"], registers["error"] = None, error
+        registers.pop("hint", None)
+        registers["error"] = error
         registers["step"] += 1
         registers["moves"] += 1
         if registers["ended"]:
             registers["ended"] = {}
-        if registers["counted"] or registers["uncounted"]:
-            registers["counted"], registers["uncounted"] = {}, {}
+        if registers["counted"] or "uncounted" in registers:
+            registers["counted"] = {}
+            registers.pop("uncounted", None)
         if registers["human_requests"] is not None:  # they belonged to the step
             registers["human_requests"] = None
         if state is None:
@@ -330,7 +295,8 @@ class Control(BaseModel, defer_build=True):
             error: The text of the error that the state raised, if it failed.
         """
         vars(self)["moves"] += 1
-        vars(self).update(hint=None, error=error, human_requests=None, counted={}, uncounted={})
+        vars(self).update(error=error, human_requests=None, counted={})
+        self._drop_unstored()
         inside = f"{path}/"
         for ended in [key for key in self.ended if key.startswith(inside)]:
             del self.ended[ended]
@@ -393,9 +359,9 @@ class Control(BaseModel, defer_build=True):
 
     def _count_due(self) -> None:
         for call in self.pending.values():
-            if call.due:
+            if call.uncounted:
                 self.spent.add_tool_call()
-                call.due = False
+                call.uncounted = False
 
     def take_counts(self, branches: dict[str, Counts]) -> None:
         """Add what branches have used before they were interrupted, as far as it is not counted.
@@ -407,18 +373,23 @@ class Control(BaseModel, defer_build=True):
             if self.status == "running" or name in self.counted:
                 more = counts.beyond(self.counted.get(name, Counts()))
                 self.step += more.step
-                for what, value in more.as_data().items():
-                    setattr(self.spent, what, getattr(self.spent, what) + value)
-        self.counted, self.uncounted = dict(branches), {}
+                self.spent = self.spent.plus(Spent(**more.as_data()))
+        self.counted = dict(branches)
+        self.uncounted.clear()
+
+    def _drop_unstored(self) -> None:
+        for name in ("hint", "uncounted"):
+            vars(self).pop(name, None)
 
     def counts(self) -> dict[str, Any]:
         """Return ``step`` and ``spent`` as data to store: without what branches store."""
         step, spent = self.step, self.spent.as_data()
-        for inside in self.uncounted.values():
+        for inside in vars(self).get("uncounted", {}).values():
             step -= inside.step
             for name in spent:
                 spent[name] -= getattr(inside, name)
-        spent["tool_calls"] += sum(call.due for call in self.pending.values())
+        for call in self.pending.values():
+            spent["tool_calls"] += call.uncounted
         return {"step": step, "spent": spent}
 
     # -- tool calls -------------------------------------------------------------------------------
@@ -448,8 +419,8 @@ class Control(BaseModel, defer_build=True):
             reported: The event of its end was streamed.
         """
         known = self.pending.get(action.id)
-        due = known is not None and known.due
-        self.pending[action.id] = Call(action, result, reported=reported, due=due)
+        uncounted = known is not None and known.uncounted
+        self.pending[action.id] = Call(action, result, reported=reported, uncounted=uncounted)
 
     def note_results(self, results: Iterable[Message]) -> None:
         """Record results of calls of which it was only recorded that they had begun."""
@@ -464,7 +435,8 @@ class Control(BaseModel, defer_build=True):
 
     def close_calls(self) -> None:
         """Remove the calls of a round, once every call has its result."""
-        self._count_due()
+        if self.pending:
+            self._count_due()
         vars(self).update(next_actions=[], pending={}, human_requests=None)
 
     def forget_calls(self, calls: Collection[str]) -> bool:
@@ -581,3 +553,4 @@ class Control(BaseModel, defer_build=True):
 
 
 _fresh = maker_of_defaults(Control)
+_OF_SESSION = ("session", "tool_scope", "results_cut", "dry_run")

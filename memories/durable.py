@@ -5,28 +5,26 @@ from __future__ import annotations
 import copy
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime, timedelta
 from typing import Self, Unpack, cast
 
 import anyio
 from pydantic import JsonValue
 
 from agent_brain.memories.base import Memory
+from agent_brain.memories.branches.copying import Branch, Copying, Fork, Nested, fork_of
 from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError
 from agent_brain.memories.message import Message, as_message, checked_messages
+from agent_brain.memories.options import SessionOptions, refuse_others
 from agent_brain.memories.runs.beginning import Beginning, begin_by_set_goal, is_replaced
 from agent_brain.memories.runs.work import set_run_work
-from agent_brain.memories.sessions.history import SavedStep
 from agent_brain.memories.store import removal
 from agent_brain.memories.store.erasure import deleted
 from agent_brain.memories.store.events import ValueSet
-from agent_brain.memories.store.expiry import utc_now
 from agent_brain.memories.store.filters import ForgetOptions, Names, names
-from agent_brain.memories.store.forking import fork_of
 from agent_brain.memories.store.lock import Lock
 from agent_brain.memories.store.made_state import MadeState, read_state
 from agent_brain.memories.store.options import JournalLike
-from agent_brain.memories.store.session import History, Session
+from agent_brain.memories.store.retagging import Retagged, Retagging
 from agent_brain.memories.store.snapshot import Snapshot, check_snapshot
 from agent_brain.memories.stored import StoredMemory
 from agent_brain.memories.views.calls import GOALS, STATE, Call, Calls, calls_of, without
@@ -36,7 +34,7 @@ from agent_brain.tools.base import BaseTool
 from agent_brain.tools.toolset import ToolLike
 
 
-class DurableMemory(WrappingMemory):
+class DurableMemory(Retagged, WrappingMemory):
     """Stores the session of any memory in a journal.
 
     The journal has every goal, every update and the state of the run. The memory that ``make``
@@ -72,31 +70,13 @@ class DurableMemory(WrappingMemory):
         self,
         make: Callable[[], Memory],
         tools: Iterable[ToolLike] = (),
-        *,
-        journal: JournalLike | None = None,
-        session: str = "default",
-        tenant: str | None = None,
-        ttl: timedelta | float | None = None,
-        clock: Callable[[], datetime] = utc_now,
-        readonly: bool = False,
-        history: History | None = None,
-        lease_wait: float = 0,
+        **options: Unpack[SessionOptions],
     ) -> None:
         self._make = make
         self._made = _new(make)
         _new(make, self._made)
-        self._record = StoredMemory(
-            tools,
-            views=[Calls()],
-            journal=journal,
-            session=session,
-            tenant=tenant,
-            ttl=ttl,
-            clock=clock,
-            readonly=readonly,
-            history=history,
-            lease_wait=lease_wait,
-        )
+        refuse_others(type(self), options, SessionOptions)
+        self._record = StoredMemory(tools, views=[Calls()], **options)
         super().__init__(self._record)
         self._made_tools: dict[str, BaseTool] = {}
         self._start()
@@ -341,31 +321,15 @@ class DurableMemory(WrappingMemory):
                 await self._current()
             return len(going)
 
-    async def _retag(self, write: Callable[[], Awaitable[int]]) -> int:
+    async def _retag(self, method: str, ids: Names, change: Retagging) -> int:
         """Change messages that the made memory has got, and make a new one."""
         async with self._lock:
-            await self._record._write("tag()")
+            await self._record._write(method)
             await self._keep_state(await self._current())
             self._calls.changed = True
-            count = await write()
+            count = await self._record._retag(method, ids, change)
             await self._current()
             return count
-
-    async def tag(self, ids: Names, *tags: str) -> int:
-        """As :meth:`StoredMemory.tag`."""
-        return await self._retag(lambda: self._record.tag(ids, *tags))
-
-    async def untag(self, ids: Names, *tags: str) -> int:
-        """As :meth:`StoredMemory.untag`."""
-        return await self._retag(lambda: self._record.untag(ids, *tags))
-
-    async def pin(self, ids: Names) -> int:
-        """As :meth:`StoredMemory.pin`."""
-        return await self._retag(lambda: self._record.pin(ids))
-
-    async def unpin(self, ids: Names) -> int:
-        """As :meth:`StoredMemory.unpin`."""
-        return await self._retag(lambda: self._record.unpin(ids))
 
     # Reading
 
@@ -423,7 +387,7 @@ class DurableMemory(WrappingMemory):
         """
         check_snapshot(snapshot)
         read_state(snapshot.views.get(STATE))
-        trial = self._over(self._record._copy(None, "default", None))
+        trial = self._over_record(self._record._copy(None, "default", None))
         await trial._record.restore(snapshot)
         try:
             await trial.open()
@@ -441,34 +405,17 @@ class DurableMemory(WrappingMemory):
         replace: bool = False,
     ) -> Self:
         """As :meth:`StoredMemory.fork`."""
-        snapshot = await self.snapshot()
-        place = journal, session, tenant
-        made = await fork_of(self._record, snapshot, *place, replace=replace, keeper=self)
-        copied = self._over(made)
-        if not copied.durable:
-            await self.copy_branches(copied)
-        return copied
+        place = Fork(journal, session, tenant, replace=replace, keeper=self)
+        return cast("Self", await fork_of(self, place))
 
-    async def _new_branch(self, name: str) -> Self:
-        """Return a branch, which is written to the journal, below the session, if there is one."""
-        if not self.durable or self.readonly:
-            return await self.fork()
-        async with self._lock:
-            await self._keep_state(await self._current())
-        return self._over(await self._record._new_branch(name))
-
-    async def _copy_below(self, run: Session, key: str, goal: Message | None) -> Self:
-        """Return a copy with a goal under a key of a run's journal, or the one that is there."""
-        if not self.readonly:
+    async def _copied(self, copying: Copying) -> Self:
+        """Return a copy of this memory over a copy of its session."""
+        if isinstance(copying, Branch | Nested) and self.durable and not self.readonly:
             async with self._lock:
                 await self._keep_state(await self._current())
-        return self._over(await self._record._copy_below(run, key, goal))
+        return self._over_record(await copying.stored(self._record, self))
 
-    async def as_of(self, step: int | SavedStep) -> Self:
-        """As :meth:`StoredMemory.as_of`."""
-        return self._over(await self._record.as_of(step))
-
-    def _over(self, record: StoredMemory) -> Self:
+    def _over_record(self, record: StoredMemory) -> Self:
         """Return a copy of this memory over a copy of its session."""
         copied = copy.copy(self)
         copied.inner = copied._record = record

@@ -21,7 +21,7 @@
 
 from __future__ import annotations
 
-from agent_brain.tools.errors import AgentBrainError, FinalError
+from agent_brain.common.errors import AgentBrainError, FinalError
 
 
 class MemoryDefinitionError(AgentBrainError, ValueError):

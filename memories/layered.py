@@ -5,49 +5,46 @@ from __future__ import annotations
 import copy
 import json
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
 from functools import partial
-from os import PathLike
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from pydantic import BaseModel, JsonValue, ValidationError
 
+from agent_brain.common.text import count_tokens
 from agent_brain.memories.base import Memory
 from agent_brain.memories.branches import journaled
+from agent_brain.memories.branches.copying import Copying, copy_of
 from agent_brain.memories.branches.forgetting import forget_in, look_inside
 from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError, SnapshotError
-from agent_brain.memories.journal.base import Journal
-from agent_brain.memories.journal.entry import Entry, Rows
+from agent_brain.memories.journal.entry import Rows
 from agent_brain.memories.message import Message, Role, checked_messages
+from agent_brain.memories.options import RecallOptions, SessionOptions
 from agent_brain.memories.recall.results import (
     CONVERSATION,
     Recalled,
     checked_score,
     recalled_block,
 )
-from agent_brain.memories.sessions.history import SavedStep
-from agent_brain.memories.store import forking, removal
+from agent_brain.memories.store import removal
 from agent_brain.memories.store.checks import whole_number
 from agent_brain.memories.store.choice import forgettable
 from agent_brain.memories.store.erasure import Erasure, deleted
 from agent_brain.memories.store.events import replay
-from agent_brain.memories.store.expiry import utc_now
 from agent_brain.memories.store.filters import (
     Filters,
     ForgetOptions,
     Names,
     Query,
-    Where,
     checked_cursor,
     names,
 )
 from agent_brain.memories.store.hand_over import HANDED, HandOver
 from agent_brain.memories.store.many import in_slices, in_thread_if_many
 from agent_brain.memories.store.removal import REMOVING
+from agent_brain.memories.store.retagging import Retagged, Retagging
 from agent_brain.memories.store.rollback import plan_undoing
-from agent_brain.memories.store.session import History, Session, branch_key
 from agent_brain.memories.store.snapshot import Snapshot, check_snapshot
 from agent_brain.memories.stored import StoredMemory
 from agent_brain.memories.views.groups import (
@@ -59,17 +56,15 @@ from agent_brain.memories.views.groups import (
 )
 from agent_brain.memories.windowed import WindowedMemory
 from agent_brain.memories.wrapper import WrappingMemory
-from agent_brain.tools.text import count_tokens
 from agent_brain.tools.toolset import ToolLike
 
 if TYPE_CHECKING:
-    from agent_brain.memories.recall.tenant import Scope
     from agent_brain.memories.vector import VectorMemory
 
 LONG = "long"  # the name under which a snapshot says what of it the long-term memory holds
 
 
-class LayeredMemory(WrappingMemory):
+class LayeredMemory(Retagged, WrappingMemory):
     """A window of recent messages over a memory that keeps what has left it.
 
     The context has what the long-term memory recalls for the goal, quoted in a message that says so
@@ -360,16 +355,7 @@ class LayeredMemory(WrappingMemory):
         return await (self._own() if self.long.shared else self.messages())
 
     async def recall(
-        self,
-        query: str,
-        k: int = 10,
-        *,
-        where: Where | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        min_score: float | None = None,
-        scope: Scope = "session",
-        **more: Any,
+        self, query: str, k: int = 10, **options: Unpack[RecallOptions]
     ) -> list[Recalled]:
         """As :meth:`VectorMemory.recall`, of what is in the long-term memory."""
         if not hasattr(self.long, "recall"):
@@ -378,46 +364,15 @@ class LayeredMemory(WrappingMemory):
                 "VectorMemory"
             )
         await self.open()
-        long = cast("VectorMemory", self.long)
-        return await long.recall(
-            query,
-            k,
-            where=where,
-            since=since,
-            until=until,
-            min_score=min_score,
-            scope=scope,
-            **more,
-        )
+        return await cast("VectorMemory", self.long).recall(query, k, **options)
 
     # Changing
 
-    async def tag(self, ids: Names, *tags: str) -> int:
-        """As :meth:`StoredMemory.tag`, in both."""
+    async def _retag(self, method: str, ids: Names, change: Retagging) -> int:
+        """Change messages in both memories."""
         known = await self._known(ids)
         for memory in (self.short, self.long):
-            await memory.tag(known, *tags)
-        return len(known)
-
-    async def untag(self, ids: Names, *tags: str) -> int:
-        """As :meth:`StoredMemory.untag`, in both."""
-        known = await self._known(ids)
-        for memory in (self.short, self.long):
-            await memory.untag(known, *tags)
-        return len(known)
-
-    async def pin(self, ids: Names) -> int:
-        """As :meth:`StoredMemory.pin`, in both."""
-        known = await self._known(ids)
-        for memory in (self.short, self.long):
-            await memory.pin(known)
-        return len(known)
-
-    async def unpin(self, ids: Names) -> int:
-        """As :meth:`StoredMemory.unpin`, in both."""
-        known = await self._known(ids)
-        for memory in (self.short, self.long):
-            await memory.unpin(known)
+            await memory._retag(method, known, change)
         return len(known)
 
     async def _known(self, ids: Names) -> list[str]:
@@ -511,7 +466,7 @@ class LayeredMemory(WrappingMemory):
         held, only = set(part.held), set(part.only)
         await self.open()
         self._handed.reset()
-        kept = [m for m in snapshot.messages if m.id in held] or part.messages
+        kept = [m for m in snapshot.messages if m.id in held]
         recent = [m for m in snapshot.messages if m.id not in only]
         if self.long.shared:
             await self.long.update(kept)
@@ -519,65 +474,25 @@ class LayeredMemory(WrappingMemory):
             await self.long.restore(Snapshot(messages=kept, views=part.views))
         await self.short.restore(snapshot.model_copy(update={"messages": recent, "views": views}))
 
-    async def fork(self) -> LayeredMemory:
-        """Return an independent copy of both."""
-        short = await self._without_handing(self.short.fork)
-        if not short.durable:
-            copied = self._over(short, await self.long.fork())
-            await self.copy_branches(copied)
-            return copied
-        held = await self.long.snapshot()  # a run was interrupted in branches
-        long = await forking.fork_of(self.long, held, place=short.step_place)
-        return self._over(short, long)
-
-    async def _new_branch(self, name: str) -> LayeredMemory:
-        """Return the memory of a branch: a branch of each."""
-        short = await self._without_handing(lambda: self.short._new_branch(name))
-        place = (*self.short.step_place, name)
-        return self._over(short, await journaled.branch_at(self.long, place, resumed=short.resumed))
-
-    async def _copy_below(self, run: Session, key: str, goal: Message | None) -> Memory | None:
-        """Return copies of both under a key of a run's journal, and below it, or those there."""
-        long = await self.long._copy_below(run, branch_key(key, LONG), None)
-        short = await self._without_handing(lambda: self.short._copy_below(run, key, goal))
-        return self._over(short, long)
-
-    async def as_of(self, step: int | SavedStep) -> LayeredMemory:
-        """Return both memories as they were at a step of the short-term one.
-
-        The long-term memory is as it was when the step was written.
-        """
-        short = await self._without_handing(lambda: self.short.as_of(step))
-        number = step.number if isinstance(step, SavedStep) else step
-        written = {saved.number: saved.time for saved in await self.short.steps()}[number]
-
-        def was_there(entry: Entry) -> bool:
-            return written is None or entry.time is None or entry.time <= written
-
-        long = await forking.copy_entries(self.long, was_there)
-        await forking.copy_branches(self.long, long, short.step_place)
-        return self._over(short, long)
+    async def _copied(self, copying: Copying) -> LayeredMemory:
+        """Return a copy of this memory over copies of both."""
+        await self.open()
+        self.short.on_evict = None
+        try:
+            short = cast("WindowedMemory", await copy_of(self.short, copying))
+        finally:
+            self.short.on_evict = self._handed.take
+        if short.store.session is None:
+            for name in (HANDED, REMOVING):
+                short.store.values.pop(name, None)
+        return self._over_both(short, await copying.long_term(self.long))
 
     async def drop_branches(self) -> None:
         """Remove what both keep of branches of earlier steps and runs."""
         await self.short.drop_branches()
         await journaled.drop_branches(self.long, self.short.step_place)
 
-    async def _without_handing(
-        self, copy: Callable[[], Awaitable[WindowedMemory]]
-    ) -> WindowedMemory:
-        await self.open()
-        self.short.on_evict = None
-        try:
-            short = await copy()
-        finally:
-            self.short.on_evict = self._handed.take
-        if short.store.session is None:
-            for name in (HANDED, REMOVING):
-                short.store.values.pop(name, None)
-        return short
-
-    def _over(self, short: WindowedMemory, long: StoredMemory) -> LayeredMemory:
+    def _over_both(self, short: WindowedMemory, long: StoredMemory) -> LayeredMemory:
         copied = type(self)(
             short,
             long,
@@ -597,13 +512,11 @@ class _Part(BaseModel):
         held: IDs of its messages.
         only: Those of them that are not in the short-term memory as well.
         views: Its values.
-        messages: Its messages, in snapshots of earlier versions.
     """
 
     held: list[str] = []
     only: list[str] = []
     views: dict[str, JsonValue] = {}
-    messages: list[Message] = []
 
 
 def _read_part(value: JsonValue) -> _Part:
@@ -622,14 +535,6 @@ def make_layered(
     recall_tokens: int = 1500,
     min_score: float | None = None,
     tool_results: bool = False,
-    journal: Journal | str | PathLike[str] | None = None,
-    session: str = "default",
-    tenant: str | None = None,
-    ttl: timedelta | float | None = None,
-    clock: Callable[[], datetime] = utc_now,
-    readonly: bool = False,
-    history: History | None = None,
-    lease_wait: float = 0,
     **options: Any,
 ) -> LayeredMemory:
     """Create a layered memory from options, for ``Brain(memory="layered")``.
@@ -642,45 +547,29 @@ def make_layered(
         recall_tokens: How many tokens they may take.
         min_score: As for :class:`LayeredMemory`.
         tool_results: As for :class:`LayeredMemory`.
-        journal: Where to keep both, in two sessions.
-        session: Which conversation.
-        tenant: Whose.
-        ttl: How long both remember messages.
-        clock: Returns the time (aware) by which messages expire.
-        readonly: Only read both.
-        history: How many steps of runs the journal keeps of both.
-        lease_wait: How long a run waits for another one of the session to end, in seconds.
-        **options: For the short-term memory, such as ``max_messages``.
+        **options: For the short-term memory, such as ``max_messages``; for both, where they are
+            stored, as for :class:`StoredMemory`: in two sessions of the journal.
 
     Raises:
         MemoryDefinitionError: There are options for a memory that is given as an object.
     """
     from agent_brain.memories.registry import create_memory
 
-    place: dict[str, Any] = {
-        "journal": journal,
-        "session": session,
-        "tenant": tenant,
-        "ttl": ttl,
-        "clock": clock,
-    }
-    more = {"readonly": readonly, "history": history, "lease_wait": lease_wait}
-    place |= {name: value for name, value in more.items() if value}
+    names = SessionOptions.__annotations__
+    place = {name: value for name, value in options.items() if name in names}
     if short is None:
-        short = WindowedMemory(tools, **place, **options)
+        short = WindowedMemory(tools, **options)
     else:
-        if not isinstance(long, str):  # nothing is made
-            defaults = (None, "default", utc_now)
-            options |= {name: value for name, value in place.items() if value not in defaults}
-        if options:
+        unused = options if not isinstance(long, str) else options.keys() - place
+        if unused:
             raise MemoryDefinitionError(
-                f"{', '.join(f'{name}=' for name in options)}: options go with memories that are "
+                f"{', '.join(f'{name}=' for name in unused)}: options go with memories that are "
                 "made here, not with short= or long= as objects"
             )
         short.add_tools(tools)
     if isinstance(long, str):
-        if journal is not None:
-            place["session"] = json.dumps([session, LONG])
+        if place.get("journal") is not None:
+            place["session"] = json.dumps([place.get("session", "default"), LONG])
         made = create_memory(long, **place)
     else:
         made = long

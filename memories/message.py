@@ -20,18 +20,24 @@ from pydantic import (
 )
 from typing_extensions import Unpack
 
+from agent_brain.common.ids import new_id
+from agent_brain.common.models import assembler, template
+from agent_brain.common.text import clean, clean_json, to_compact_json, to_text
 from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.store.fields import MessageFields
 from agent_brain.tools.action import Action
-from agent_brain.tools.ids import new_id
-from agent_brain.tools.models import assembler, template
-from agent_brain.tools.text import clean, clean_json, to_compact_json, to_text
 
 PARTIAL = "partial"
 """The key in the metadata of a partial answer; see :func:`is_partial`."""
 
 CUT_OFF = "[This answer was cut off]"
-"""What a model reads behind a partial answer."""
+"""What a model reads behind an answer that is not whole; see :func:`is_cut_off`."""
+
+CUT_REASONS: Mapping[str, str] = {
+    "length": "at the limit of output tokens",
+    "content_filter": "by the provider's content filter",
+}
+"""Where a model response was cut off, by its finish reason; others were not."""
 
 
 class Role(StrEnum):
@@ -256,9 +262,20 @@ def is_partial(message: Message) -> bool:
     return message.metadata.get(PARTIAL) is True
 
 
+def is_cut_off(message: Message) -> bool:
+    """Return whether the text of ``message`` is not whole.
+
+    It is a partial answer, or its model has reached the limit of output tokens, or the provider's
+    filter has ended it.
+    """
+    if is_partial(message):
+        return True
+    return message.metadata.get("finish_reason") in CUT_REASONS and not message.tool_calls
+
+
 def text_for_model(message: Message) -> str:
-    """Return the text of ``message`` as a model is shown it: a partial answer says what it is."""
-    return f"{message.content}\n\n{CUT_OFF}" if is_partial(message) else message.content
+    """Return the text of ``message`` as a model is shown it: if it was cut off, it says so."""
+    return f"{message.content}\n\n{CUT_OFF}" if is_cut_off(message) else message.content
 
 
 _assemble = assembler(Message)

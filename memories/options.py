@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, TypedDict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
     from datetime import datetime, timedelta
     from os import PathLike
 
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
 
     from agent_brain.memories.base import Memory
     from agent_brain.memories.embedders.function import EmbedderLike
+    from agent_brain.memories.recall.tenant import Scope
+    from agent_brain.memories.store.filters import Where
     from agent_brain.memories.store.options import JournalLike
     from agent_brain.memories.store.session import History
     from agent_brain.memories.stored import StoredMemory
@@ -22,24 +25,50 @@ if TYPE_CHECKING:
     from agent_brain.memories.windowed import OnEvict, WindowedMemory
 
 
-class MemoryOptions(TypedDict, total=False):
+class SessionOptions(TypedDict, total=False):
+    """Where a memory is stored: options of :class:`StoredMemory`."""
+
+    journal: JournalLike | None
+    session: str
+    tenant: str | None
+    ttl: timedelta | float | None
+    clock: Callable[[], datetime]
+    readonly: bool
+    history: History | None
+    lease_wait: float
+
+
+class StoreOptions(SessionOptions, total=False):
+    """All options of :class:`StoredMemory` but its views, to be passed on by subclasses."""
+
+    shared: bool
+
+
+class RecallOptions(TypedDict, total=False):
+    """The options of :meth:`VectorMemory.recall`."""
+
+    where: Where | None
+    since: datetime | None
+    until: datetime | None
+    min_score: float | None
+    scope: Scope
+    tool_results: bool
+
+
+class MemoryOptions(StoreOptions, total=False):
     """The options of all built-in memories; see their classes for the meaning.
 
     Whether a memory takes an option is checked when it is created.
     """
 
     client: Any
-    clock: Callable[[], datetime]
     counter: Counter
     context_window: int | str | None
     embedder: EmbedderLike
     form: type[BaseModel] | None
-    history: History | None
     inner: Memory | str
-    journal: JournalLike | None
     k: int
     keep: int | None
-    lease_wait: float
     long: StoredMemory | str
     max_messages: int | None
     max_share: float | None
@@ -48,16 +77,27 @@ class MemoryOptions(TypedDict, total=False):
     min_score: float | None
     on_evict: OnEvict | None
     path: str | PathLike[str] | None
-    readonly: bool
     recall_tokens: int
     recalled_tokens: int
     recent: int
-    session: str
-    shared: bool
     short: WindowedMemory | None
     summarize: Summarize | None
-    tenant: str | None
     tool_results: bool
-    ttl: timedelta | float | None
     url: str | None
     views: Iterable[View]
+
+
+def refuse_others(kind: type, options: Iterable[str], known: type = StoreOptions) -> None:
+    """Refuse options that a memory does not take.
+
+    Args:
+        kind: The class of the memory.
+        options: The names of the options.
+        known: A TypedDict of those that it takes.
+
+    Raises:
+        TypeError: It does not take one of them.
+    """
+    for name in options:
+        if name not in known.__annotations__:
+            raise TypeError(f"{kind.__name__}() got an unexpected keyword argument {name!r}")

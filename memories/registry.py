@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable
 
 from typing_extensions import Unpack
 
+from agent_brain.common.registry import Registry
+from agent_brain.common.suggest import did_you_mean
 from agent_brain.memories.base import Memory
 from agent_brain.memories.errors import MemoryDefinitionError
 from agent_brain.memories.options import MemoryOptions
-from agent_brain.tools.registry import Registry
-from agent_brain.tools.suggest import did_you_mean
 from agent_brain.tools.toolset import ToolLike
 
 MemoryFactory = Callable[..., Memory]
@@ -69,7 +69,8 @@ def create_memory(
         unknown = re.search(r"unexpected keyword argument '(\w+)'", str(error))
         if unknown is None or unknown[1] not in options:
             raise
-        hint = did_you_mean(unknown[1], MemoryOptions.__annotations__)
+        others = MemoryOptions.__annotations__.keys() - {unknown[1]}
+        hint = did_you_mean(unknown[1], sorted(others))
         raise MemoryDefinitionError(
             f"Memory {name!r}: there is no option {unknown[1]!r}.{hint}"
         ) from error

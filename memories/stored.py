@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
+from contextlib import nullcontext, suppress
 from datetime import datetime, timedelta
 from functools import partial
-from os import PathLike
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, Unpack, cast
 
 from pydantic import JsonValue, ValidationError
 
 from agent_brain.memories.base import Memory
 from agent_brain.memories.branches import forgetting, journaled
+from agent_brain.memories.branches.copying import (
+    AsOf,
+    Copying,
+    Fork,
+    Nested,
+    NotStorableError,
+    fork_of,
+)
 from agent_brain.memories.branches.counts import read_branch_counts
 from agent_brain.memories.control import Control
 from agent_brain.memories.errors import JournalError, MemoryUseError, ReadOnlyMemoryError
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.message import Message, as_message, checked_messages
+from agent_brain.memories.options import StoreOptions, refuse_others
 from agent_brain.memories.runs.beginning import (
     Beginning,
     begin_by_set_goal,
@@ -29,13 +38,14 @@ from agent_brain.memories.runs.counts import Counts
 from agent_brain.memories.runs.turn_notes import (
     TurnNote,
 )
+from agent_brain.memories.runs.work import in_step
 from agent_brain.memories.sessions.history import SavedStep, saved_steps
-from agent_brain.memories.store import forking, queries, removal
+from agent_brain.memories.store import queries, removal
 from agent_brain.memories.store.choice import forgettable
 from agent_brain.memories.store.events import Change, Checkpointed, Cleared, GoalSet, Tagged
-from agent_brain.memories.store.expiry import utc_now
-from agent_brain.memories.store.export import Loadable, content_of, load_into, write_export
+from agent_brain.memories.store.export import Exported, content_of
 from agent_brain.memories.store.filters import (
+    Filters,
     ForgetOptions,
     Names,
     Query,
@@ -46,21 +56,23 @@ from agent_brain.memories.store.filters import (
 )
 from agent_brain.memories.store.many import in_thread_if_many
 from agent_brain.memories.store.options import JournalLike
+from agent_brain.memories.store.retagging import Retagged, Retagging
 from agent_brain.memories.store.rollback import undo_step
-from agent_brain.memories.store.session import History, Session, branch_key
+from agent_brain.memories.store.session import Session
 from agent_brain.memories.store.snapshot import Snapshot, check_snapshot
 from agent_brain.memories.store.store import MessageStore
 from agent_brain.memories.store.turns import note_turn, turn_notes, values_with_turns
-from agent_brain.memories.trace.call_history import read_calls, read_results
-from agent_brain.memories.trace.model_calls import ModelCallRecord, ToolResultRecord, Traced
+from agent_brain.memories.trace.call_history import read_calls
+from agent_brain.memories.trace.recorded_call import RecordedCall
 from agent_brain.memories.views.base import View
 from agent_brain.memories.views.everything import Everything
+from agent_brain.tools.context import current_call
 from agent_brain.tools.toolset import ToolLike
 
 T = TypeVar("T")
 
 
-class StoredMemory(Memory):
+class StoredMemory(Retagged, Exported):
     """Base class of the built-in memories: everything in order, in RAM or in a journal.
 
     A subclass shows something else with a view, or by overriding :meth:`context`, whose docstring
@@ -73,8 +85,9 @@ class StoredMemory(Memory):
     Goals are messages like all others: a second question in the same session follows the first
     one and its answer. Adding a message whose ID is already here changes nothing.
 
-    With a journal, ``update`` has written the messages when it returns, and a later process that
-    opens the session has the same memory: goal, messages, control and view. A session has one
+    With a journal, ``update`` has written the messages when it returns; in a run, they are written
+    with the step, or before anything that cannot be undone. A later process that opens the session
+    has the same memory: goal, messages, control and view. A session has one
     writer at a time; a second one gets a ``SessionConflictError``, unless all open it with
     ``shared=True``.
 
@@ -112,29 +125,12 @@ class StoredMemory(Memory):
         tools: Iterable[ToolLike] = (),
         *,
         views: Iterable[View] = (),
-        journal: JournalLike | None = None,
-        session: str = "default",
-        tenant: str | None = None,
-        ttl: timedelta | float | None = None,
-        clock: Callable[[], datetime] = utc_now,
-        readonly: bool = False,
-        shared: bool = False,
-        history: History | None = None,
-        lease_wait: float = 0,
+        **options: Unpack[StoreOptions],
     ) -> None:
         super().__init__(tools)
-        self.store = MessageStore(
-            [*views] or [Everything()],
-            journal=journal,
-            session=session,
-            tenant=tenant,
-            ttl=ttl,
-            clock=clock,
-            readonly=readonly,
-            shared=shared,
-            history=history,
-            lease_wait=lease_wait,
-        )
+        refuse_others(type(self), options)
+        self.store = MessageStore([*views] or [Everything()], **options)
+        session, tenant = options.get("session", "default"), options.get("tenant")
         self._conversation = _conversation(self.store.session, session, tenant)
 
     @property
@@ -177,7 +173,7 @@ class StoredMemory(Memory):
         """
         session = self.store.session
         if session is not None and session.lease is None and self.leasable:
-            await session.acquire(self.store.lease_wait)
+            await session.acquire(session.lease_wait)
             if not self.store.stale and await session.is_outdated():
                 self.store.reread(adopt_control=True)
 
@@ -267,31 +263,36 @@ class StoredMemory(Memory):
 
     async def _start_turn(self, goal: Message, beginning: Beginning | None) -> None:
         """Start a turn, and a run if one begins, in one write."""
-        store = self.store
+        store, session = self.store, self.store.session
         messages = [goal] if beginning is None else [*beginning.before, goal]
-
-        def plan() -> list[Change]:
-            changes: list[Change] = [GoalSet(goal.id), *store.addition(messages)]
-            if beginning is not None and store.session is not None and self.durable:
-                control = self.control.model_copy()  # begin() assigns, and changes nothing inside
-                control.begin(beginning.run_id, beginning.state)
-                changes.append(Checkpointed(store.session.run.reduced(control)))
-            return changes
 
         def begin() -> None:
             if beginning is not None:
                 self.control.begin(beginning.run_id, beginning.state)
 
-        note_turn(store, self.control, goal)
-        change = store.change(plan, then=begin)
-        if beginning is None or store.session is None:
-            await self._carry_out(change)
-        else:
-            with store.session.beginning():
-                await self._carry_out(change)
+        if session is None:
+            note_turn(store, self.control, goal)
+            store.add_goal(goal.id, messages)
+            begin()
+            if store.evicted:
+                await self._hand_over()
+            return
+
+        def plan() -> list[Change]:
+            changes: list[Change] = [GoalSet(goal.id), *store.addition(messages)]
+            if beginning is not None and self.durable:
+                control = self.control.model_copy()  # begin() assigns, and changes nothing inside
+                control.begin(beginning.run_id, beginning.state)
+                changes.append(Checkpointed(session.run.reduced(control)))
+            return changes
+
+        with session.beginning() if beginning is not None else nullcontext():
+            await self._carry_out(store.change(plan, then=begin))
 
     async def update(self, messages: list[Message]) -> None:
         """Add ``messages`` in this order, all or none; known IDs are ignored.
+
+        In a step of a run they are written to the journal with the step.
 
         Raises:
             MemoryUseError: Something in it is not a message.
@@ -304,9 +305,20 @@ class StoredMemory(Memory):
         if store.session is None:
             store.add(sequence)
         else:
-            await store.change(lambda: store.addition(sequence))
+            await store.change(lambda: store.addition(sequence), hold=self._in_step)
         if store.evicted:
             await self._hand_over()
+
+    @property
+    def _in_step(self) -> bool:
+        """Whether this is the work of a state, which is written when its step ends.
+
+        What tool calls and other tasks of the program write meanwhile is written at once.
+        """
+        session = self.store.session
+        if session is None or not in_step.get() or self.run_work is None or self.store.shared:
+            return False
+        return session.running and self.control.status == "running" and current_call() is None
 
     async def goal(self) -> list[Message]:
         """Return the current goal as a list of one message, or an empty list."""
@@ -367,6 +379,16 @@ class StoredMemory(Memory):
                 self.store.session.running = True
             await self.store.checkpoint(self.control)
 
+    async def _checkpoint_later(self) -> None:
+        """Write the state of the run, if it has changed, with what is written next.
+
+        Where a subclass replaces ``checkpoint`` and not this, it is called at once.
+        """
+        if self._in_step and not is_replaced(self, "checkpoint", "_checkpoint_later"):
+            await self.store.checkpoint(self.control, hold=True)
+        else:
+            await self.checkpoint()
+
     async def record(self, parts: Iterable[str] = ()) -> None:
         """Write which calls have begun or finished, and the results of parts of a state.
 
@@ -409,21 +431,21 @@ class StoredMemory(Memory):
 
     # Recorded calls
 
-    async def record_call(self, call: Traced) -> None:
-        """Record a model call, or the result of a tool, of a run with ``trace=True``.
+    async def record_call(self, *calls: RecordedCall) -> None:
+        """Record calls of models and tools of a run with ``trace=True``, in one write.
 
-        It is no message, and a rollback does not undo it.
+        They are no messages, and a rollback does not undo them.
         """
         await self._write("record_call()")
-        await self.store.trace(call)
+        await self.store.trace(calls)
 
-    async def model_calls(
+    async def recorded_calls(
         self, run_id: str | None = None, step: int | SavedStep | None = None
-    ) -> list[ModelCallRecord]:
-        """Return the model calls that were recorded with ``Brain(trace=True)``, in order.
+    ) -> list[RecordedCall]:
+        """Return the calls of models and tools that were recorded with ``Brain(trace=True)``.
 
-        They are kept as long as the steps (``history=``); without a journal, those of the last 100
-        steps.
+        They are in order, and kept as long as the steps (``history=``); without a journal, those of
+        the last 100 steps.
 
         Args:
             run_id: Those of this run.
@@ -436,16 +458,11 @@ class StoredMemory(Memory):
         await self._settle()
         return await read_calls(self.store, run_id, step)
 
-    async def tool_results(self, run_id: str | None = None) -> list[ToolResultRecord]:
-        """Return the results of tools that were recorded beside the messages, for a replay.
-
-        Those of branches, whose messages are not kept; without a journal, all of them.
-
-        Args:
-            run_id: Those of this run.
-        """
-        await self._settle()
-        return await read_results(self.store, run_id)
+    async def model_calls(
+        self, run_id: str | None = None, step: int | SavedStep | None = None
+    ) -> list[RecordedCall]:
+        """Return those of :meth:`recorded_calls` that are calls of models."""
+        return [call for call in await self.recorded_calls(run_id, step) if call.action is None]
 
     async def as_of(self, step: int | SavedStep) -> Self:
         """Return the memory as it was at a step: a copy in RAM, which changes nothing here.
@@ -460,10 +477,13 @@ class StoredMemory(Memory):
         Raises:
             MemoryUseError: The journal does not have that step.
         """
-        return await forking.as_of(self, step)
+        return await self._copied(AsOf(step))
 
     async def reopen(self) -> None:
         """Drop what is in RAM and read the session again, with what others have written to it."""
+        session = self.store.session
+        if session is not None and session.doubt is None:
+            await session.flush()
         self.reread()
         await self._settle()
 
@@ -532,12 +552,12 @@ class StoredMemory(Memory):
                 memory that cannot be written to ``journal``.
             JournalError: There are branches, and ``journal`` cannot load entries of another one.
         """
-        snapshot = await self.snapshot()
-        place = journal, session, tenant
-        copied = await forking.fork_of(self, snapshot, *place, replace=replace, keeper=self)
-        if not copied.durable:
-            await self.copy_branches(copied)
-        return copied
+        place = Fork(journal, session, tenant, replace=replace, keeper=self)
+        return cast("Self", await fork_of(self, place))
+
+    async def _copied(self, copying: Copying) -> Self:
+        """Return a copy of this memory."""
+        return await copying.stored(self)
 
     async def _take_branch(self, name: str, branch: Memory) -> None:
         """Keep a copy of a branch of the memory that this one is a copy of."""
@@ -545,19 +565,19 @@ class StoredMemory(Memory):
         if own is None or not self.durable:
             await super()._take_branch(name, branch)
             return
-        made: Memory | None
+        made: Memory
         if branch._origin is None or not branch._origin.nested:
             made = await self._new_branch(name)
             await made.restore(await branch.snapshot())
         else:  # of a brain that is called as a tool
-            key = branch_key(own.key, *self.step_place, name)
-            made = await branch._copy_below(own, key, None)
-        if made is None:
-            raise MemoryUseError(
-                f"fork() cannot write the copy to a journal: {name!r} waits in it over a "
-                f"{type(branch).__name__}, which no journal can hold. Make a copy in RAM, with "
-                "fork(), or answer what it waits for first"
-            )
+            try:
+                made = await branch._copied(Nested(own, self.step_place, name, None))
+            except NotStorableError as error:
+                raise MemoryUseError(
+                    f"fork() cannot write the copy to a journal: {name!r} waits in it over a "
+                    f"{type(branch).__name__}, which no journal can hold. Make a copy in RAM, with "
+                    "fork(), or answer what it waits for first"
+                ) from error
         await branch.copy_branches(made)
 
     def _copy(
@@ -588,24 +608,15 @@ class StoredMemory(Memory):
 
     # Branches
 
-    async def _new_branch(self, name: str) -> Self:
-        """Return a branch, which is written to the journal, below the session, if there is one."""
-        return await journaled.branch_at(self, (*self.step_place, name))
-
     async def _new_nested(self, source: Memory, goal: Message, name: str) -> Memory:
         """Return a copy of ``source``, which is written to the journal, below the session."""
         own = self.store.session
         if own is not None and self.durable and not self.readonly:
-            key = branch_key(own.key, *self.step_place, name)
-            copied = await source._copy_below(own, key, goal)
-            if copied is not None:
+            with suppress(NotStorableError):
+                copied = await source._copied(Nested(own, self.step_place, name, goal))
                 copied.lasting = True
                 return copied
         return await super()._new_nested(source, goal, name)
-
-    async def _copy_below(self, run: Session, key: str, goal: Message | None) -> Self:
-        """Return a copy with a goal under a key of a run's journal, or the one that is there."""
-        return await journaled.copy_below(self, run, key, goal)
 
     async def has_branches(self) -> bool:
         """Return whether branches of the current step are kept, in RAM or in the journal."""
@@ -667,21 +678,7 @@ class StoredMemory(Memory):
 
     # Queries
 
-    async def messages(
-        self,
-        last: int | None = None,
-        *,
-        role: Names | None = None,
-        cause_by: Names | None = None,
-        name: Names | None = None,
-        sent_from: Names | None = None,
-        tags: Names | None = None,
-        without_tags: Names | None = None,
-        text: str | None = None,
-        where: Where | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-    ) -> list[Message]:
+    async def messages(self, last: int | None = None, **filters: Unpack[Filters]) -> list[Message]:
         """Return messages in order, the goals at their places: filtered, then the ``last`` of them.
 
         They are what is stored, including calls without results; what a model may be sent is
@@ -707,11 +704,7 @@ class StoredMemory(Memory):
         """
         if not self.store.settled:
             await self._settle()
-        query = Query(
-            role=role, cause_by=cause_by, name=name, sent_from=sent_from, tags=tags,
-            without_tags=without_tags, text=text, where=where, since=since, until=until,
-        )  # fmt: skip
-        return await queries.find(self.store.log, query, last)
+        return await queries.find(self.store.log, Query(**filters), last)
 
     async def get(self, message_id: str) -> Message | None:
         """Return the message with this ID, or None."""
@@ -742,45 +735,14 @@ class StoredMemory(Memory):
 
     # Changes
 
-    async def tag(self, ids: Names, *tags: str) -> int:
-        """Add ``tags`` to messages; unknown IDs are ignored. Return how many messages are here."""
-        return await self._retag("tag()", ids, add=tags)
-
-    async def untag(self, ids: Names, *tags: str) -> int:
-        """Remove ``tags`` from messages; otherwise as :meth:`tag`."""
-        return await self._retag("untag()", ids, remove=tags)
-
-    async def pin(self, ids: Names) -> int:
-        """Pin messages, so that they neither leave a window or a summary nor expire by ``ttl``.
-
-        Messages that have left already do not return. Unknown IDs are ignored.
-
-        Returns:
-            How many of the messages are here.
-        """
-        return await self._retag("pin()", ids, pinned=True)
-
-    async def unpin(self, ids: Names) -> int:
-        """Let messages leave like others again; otherwise as :meth:`pin`."""
-        return await self._retag("unpin()", ids, pinned=False)
-
-    async def _retag(
-        self,
-        method: str,
-        ids: Names,
-        *,
-        add: Sequence[str] = (),
-        remove: Sequence[str] = (),
-        pinned: bool | None = None,
-    ) -> int:
+    async def _retag(self, method: str, ids: Names, change: Retagging) -> int:
         await self._write(method)
-        wanted, tags_to_add, tags_to_remove = (
-            [*names(what, given)] for what, given in (("ids", ids), ("tags", add), ("tags", remove))
-        )
+        wanted = names("ids", ids)
+        add, remove = ([*names("tags", tags)] for tags in (change.add, change.remove))
         known = [message_id for message_id in wanted if message_id in self.store.log]
         if known:
-            change = Tagged(known, tags_to_add, tags_to_remove, pinned)
-            await self._carry_out(self.store.change(lambda: [change]))
+            tagged = Tagged(known, add, remove, change.pinned)
+            await self._carry_out(self.store.change(lambda: [tagged]))
         return len(known)
 
     async def delete(self, ids: Names) -> int:
@@ -857,45 +819,6 @@ class StoredMemory(Memory):
         choice = forgettable(ids, which, self.store.clock())
         await self._write("forget()")
         return await self._carry_out(forgetting.forget(self, choice))
-
-    # Files
-
-    async def export(self, path: str | PathLike[str] | None = None) -> dict[str, Any]:
-        """Return all that the memory holds as plain data; also write it to a file, atomically.
-
-        Args:
-            path: A JSON file to write; an existing one is replaced.
-        """
-        return await write_export(await self.snapshot(), path)
-
-    async def load(
-        self,
-        data: Loadable = None,
-        *,
-        path: str | PathLike[str] | None = None,
-        text: str | None = None,
-        merge: bool = False,
-    ) -> int:
-        """Replace the content by an export. Nothing changes unless all of it can be read.
-
-        Args:
-            data: What :meth:`export` returned, or messages, or dicts of their fields.
-            path: A file that :meth:`export` wrote, instead of ``data``.
-            text: The content of such a file, instead of ``data``.
-            merge: Add the messages that are not here yet, instead of replacing everything.
-
-        Returns:
-            How many messages the memory holds now.
-
-        Raises:
-            SnapshotError: It is not an export.
-            MemoryUseError: Not exactly one of ``data``, ``path`` and ``text`` is given.
-        """
-        await load_into(self, data, path=path, text=text, merge=merge)
-        return await self.count()
-
-
-RecordMemory = StoredMemory  # the name of earlier versions
 
 
 def _conversation(

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from datetime import datetime, timedelta
-from typing import cast
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import Unpack, cast
 
 from pydantic import BaseModel, JsonValue
 
+from agent_brain.common.secrets import get_logger
+from agent_brain.common.text import count_tokens
 from agent_brain.memories.errors import MemoryDefinitionError
 from agent_brain.memories.message import Message
+from agent_brain.memories.options import SessionOptions, refuse_others
 from agent_brain.memories.store.checks import whole_number
 from agent_brain.memories.store.events import Change, ValueSet
-from agent_brain.memories.store.expiry import utc_now
 from agent_brain.memories.store.many import in_thread_if_many
-from agent_brain.memories.store.options import JournalLike
-from agent_brain.memories.store.session import History
 from agent_brain.memories.store.snapshot import Snapshot
 from agent_brain.memories.stored import StoredMemory
 from agent_brain.memories.views.groups import behind_rules
@@ -24,8 +24,6 @@ from agent_brain.memories.views.summary_writer import Summarize, SummaryWriter, 
 from agent_brain.memories.views.tokens import Counter, message_tokens
 from agent_brain.memories.views.window import Window
 from agent_brain.memories.views.window_share import WindowShare
-from agent_brain.tools.secrets import get_logger
-from agent_brain.tools.text import count_tokens
 from agent_brain.tools.toolset import ToolLike
 
 logger = get_logger(__name__)
@@ -61,9 +59,9 @@ class SummaryMemory(StoredMemory):
 
     Args:
         tools: The tools that the agent may call.
-        summarize: An async function of the summary so far and the messages to add to it, which
-            returns the new summary; ``agent_brain.states.model_summarizer(llm)`` asks a model. None
-            makes an outline without a model.
+        summarize: A function, sync or async, of the summary so far and the messages to add to it,
+            which returns the new summary; ``agent_brain.states.model_summarizer(llm)`` asks a
+            model. None makes an outline without a model.
         form: A pydantic model: the summary is JSON of it, and :attr:`fields` an instance.
             ``summarize`` returns such an instance, or its JSON, as ``model_summarizer(llm,
             form=…)`` does. A summary with none of its fields, or with others in place of them, is
@@ -98,15 +96,9 @@ class SummaryMemory(StoredMemory):
         keep: int | None = None,
         max_summary_tokens: int = 1000,
         counter: Counter = count_tokens,
-        journal: JournalLike | None = None,
-        session: str = "default",
-        tenant: str | None = None,
-        ttl: timedelta | float | None = None,
-        clock: Callable[[], datetime] = utc_now,
-        readonly: bool = False,
-        history: History | None = None,
-        lease_wait: float = 0,
+        **options: Unpack[SessionOptions],
     ) -> None:
+        refuse_others(type(self), options, SessionOptions)
         if form is not None and summarize is None:
             raise MemoryDefinitionError("form= needs summarize=, such as model_summarizer(llm, …)")
         self._share = WindowShare.of(max_share, context_window, max_tokens)
@@ -134,14 +126,7 @@ class SummaryMemory(StoredMemory):
         super().__init__(
             tools,
             views=[Summarized(max_messages, max_tokens, keep, counter)],
-            journal=journal,
-            session=session,
-            tenant=tenant,
-            ttl=ttl,
-            clock=clock,
-            readonly=readonly,
-            history=history,
-            lease_wait=lease_wait,
+            **options,
         )
 
     @property

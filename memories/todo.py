@@ -14,13 +14,11 @@ from agent_brain.memories.branches.forgetting import stored_in
 from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError, SnapshotError
 from agent_brain.memories.message import Message
 from agent_brain.memories.registry import create_memory
-from agent_brain.memories.sessions.history import SavedStep
 from agent_brain.memories.store import removal
 from agent_brain.memories.store.choice import forgettable
 from agent_brain.memories.store.expiry import LONG_AGO, utc_now
 from agent_brain.memories.store.filters import ForgetOptions, Names
 from agent_brain.memories.store.lock import Lock
-from agent_brain.memories.store.session import Session
 from agent_brain.memories.store.snapshot import Snapshot, check_snapshot
 from agent_brain.memories.views.groups import arranged
 from agent_brain.memories.wrapper import WrappingMemory, offers
@@ -218,31 +216,11 @@ class TodoMemory(WrappingMemory):
         await self.inner.restore(snapshot)
         await self._write(todos.items, todos.next)
 
-    async def fork(self) -> TodoMemory:
-        """Return an independent copy of the inner memory and the list."""
-        copied = await self._over(await self.inner.fork())
-        await self.copy_branches(copied)
-        return copied
-
-    async def _new_branch(self, name: str) -> TodoMemory:
-        """Return a branch with a list of its own."""
-        return await self._over(await self.inner.branch(name))
-
-    async def _copy_below(self, run: Session, key: str, goal: Message | None) -> Memory | None:
-        """Return a copy with a goal under a key of a run's journal, or the one that is there."""
-        inner = await self.inner._copy_below(run, key, goal)
-        return None if inner is None else await self._over(inner)
-
-    async def as_of(self, step: int | SavedStep) -> TodoMemory:
-        """Return the memory as it was at a step; see :meth:`StoredMemory.as_of`."""
-        return await self._over(await self._with("as_of").as_of(step))
-
     async def _over(self, inner: Memory) -> TodoMemory:
         """Return a copy of this memory over a copy of the inner one."""
         for mine in self._tools:
             inner.available_tools.pop(mine.name, None)
         copied = type(self)(inner)
-        copied.resumed, copied.lasting = inner.resumed, inner.lasting
         if not inner.durable:  # else the inner memory has the list
             todos = await self._list()
             await copied._write(todos.items, todos.next)
@@ -296,12 +274,8 @@ def _checked(text: str) -> str:
 
 
 def _read(value: JsonValue) -> _List:
-    """Return the stored list; earlier versions stored the items only."""
+    """Return the stored list."""
     try:
-        if not isinstance(value, list):
-            return _List.model_validate(value or {})
-        items = [Todo.model_validate(item) for item in value]
+        return _List.model_validate(value or {})
     except ValidationError as error:
         raise SnapshotError(f"Not a to-do list: {error}") from error
-    number = max((todo.number for todo in items), default=0) + 1
-    return _List(items=items, next=number, shown=render(items) if items else "")

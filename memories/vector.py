@@ -3,35 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from os import PathLike
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Unpack, cast
 
+import anyio
+
+from agent_brain.common.text import count_tokens
+from agent_brain.common.values import is_count
 from agent_brain.memories.embedders import Embedder, EmbedderLike, as_embedder
 from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError
-from agent_brain.memories.message import Message, Role, as_message, checked_messages
+from agent_brain.memories.message import Message, Role, checked_messages
+from agent_brain.memories.options import StoreOptions
+from agent_brain.memories.recall.indexing import EAGER, Indexing
 from agent_brain.memories.recall.results import Recalled, checked_score, recalled_block
 from agent_brain.memories.recall.search import Search
 from agent_brain.memories.recall.tenant import Scope, TenantSessions, checked_scope
 from agent_brain.memories.runs.work import EMBEDDING
 from agent_brain.memories.store.checks import whole_number
-from agent_brain.memories.store.expiry import utc_now
 from agent_brain.memories.store.filters import Query, Where, checked_text
 from agent_brain.memories.store.log import MessageLog
-from agent_brain.memories.store.options import JournalLike
-from agent_brain.memories.store.session import History, read_session_key
+from agent_brain.memories.store.session import read_session_key
 from agent_brain.memories.store.snapshot import Snapshot
 from agent_brain.memories.stored import StoredMemory
 from agent_brain.memories.vectors.chroma_folder import make_store
-from agent_brain.memories.vectors.pipeline import VectorPipeline
+from agent_brain.memories.vectors.vectors import Vectors
 from agent_brain.memories.views.base import View
 from agent_brain.memories.views.groups import behind_rules
 from agent_brain.memories.views.recent import Recent
 from agent_brain.memories.views.tokens import Counter
 from agent_brain.tools.base import BaseTool
-from agent_brain.tools.text import count_tokens
-from agent_brain.tools.values import is_count
 
 
 class VectorMemory(StoredMemory):
@@ -85,8 +87,6 @@ class VectorMemory(StoredMemory):
         path: str | PathLike[str] | None = None,
         url: str | None = None,
         client: Any = None,
-        session: str = "default",
-        tenant: str | None = None,
         embedder: EmbedderLike = None,
         recent: int = 30,
         k: int = 8,
@@ -94,19 +94,14 @@ class VectorMemory(StoredMemory):
         recalled_tokens: int = 1_500,
         min_score: float | None = None,
         counter: Counter = count_tokens,
-        journal: JournalLike | None = None,
-        ttl: timedelta | float | None = None,
-        clock: Callable[[], datetime] = utc_now,
-        readonly: bool = False,
-        shared: bool = False,
-        history: History | None = None,
-        lease_wait: float = 0,
+        **options: Unpack[StoreOptions],
     ) -> None:
         if sum(place is not None for place in (path, url, client)) > 1:
             raise MemoryDefinitionError("Give at most one of path=, url= and client=")
         whole_number("recent", recent)
         whole_number("k", k, least=0)
         whole_number("recalled_tokens", recalled_tokens, least=0)
+        session, tenant = options.get("session", "default"), options.get("tenant")
         self._session_name, self._tenant = session, tenant
         self._vectors_at = {"path": path, "url": url, "client": client}
         self._other_sessions: TenantSessions | None = None
@@ -116,25 +111,15 @@ class VectorMemory(StoredMemory):
         self._counter = counter
         model = as_embedder(embedder)
         scope = repr((tenant, session))
+        readonly = options.get("readonly", False)
         store = make_store(path, url, client, scope, readonly=readonly)
-        pipeline = VectorPipeline(model, store, shared=shared)
-        if path is not None and journal is None:
+        vectors = Vectors(model, store, shared=options.get("shared", False))
+        if path is not None and options.get("journal") is None:
             if not readonly:
                 Path(path).mkdir(parents=True, exist_ok=True)
-            journal = Path(path) / "journal.db"
-        super().__init__(
-            tools,
-            views=[Recent(recent, max_tokens, counter), _Indexed(pipeline)],
-            journal=journal,
-            session=session,
-            tenant=tenant,
-            ttl=ttl,
-            clock=clock,
-            readonly=readonly,
-            shared=shared,
-            history=history,
-            lease_wait=lease_wait,
-        )
+            options["journal"] = Path(path) / "journal.db"
+        views = [Recent(recent, max_tokens, counter), _Indexed(vectors)]
+        super().__init__(tools, views=views, **options)
 
     @property
     def embedder(self) -> Embedder | None:
@@ -150,8 +135,8 @@ class VectorMemory(StoredMemory):
         return cast("_Indexed", self.store.views[1])
 
     @property
-    def _vectors(self) -> VectorPipeline:
-        return self._indexed.pipeline
+    def _vectors(self) -> Vectors:
+        return self._indexed.vectors
 
     async def _forked(self) -> None:
         self._vectors_at = {}
@@ -164,33 +149,32 @@ class VectorMemory(StoredMemory):
     async def open(self) -> None:
         """Read the session and its vectors, and embed messages without one.
 
-        A session of more than 5,000 messages is indexed when it is first searched.
+        In a run they are embedded when something is recalled or added. A session of more than 5,000
+        messages is indexed when it is first searched.
 
         Raises:
             EmbedderMismatchError: The session was embedded by another model.
             VectorStoreError: The store of vectors cannot be reached.
         """
         await super().open()
-        self._vectors.rest_if_large()
-        if self._vectors.awake and self._vectors.waiting:
-            await self._catch_up()
+        self._indexed.indexing.rest_if_large()
+        if self._indexed.behind or self._vectors.waiting:
+            await self._catch_up(embed=self.run_work is None)
 
     async def set_goal(self, goal: str | Message) -> None:
         """Start a turn; earlier goals keep their places.
 
         The goal is embedded when something is recalled or added next.
         """
-        message = as_message(goal)
-        await self._get_ready([message])
-        await super().set_goal(message)
+        await self._get_ready()
+        await super().set_goal(goal)
         await self._catch_up(embed=False)
 
     async def begin(
         self, goal: Message, run_id: str, state: str, *, before: Sequence[Message] = ()
     ) -> None:
         """Like :meth:`StoredMemory.begin`; the goal is embedded as by :meth:`set_goal`."""
-        goal = as_message(goal)
-        await self._get_ready([*checked_messages(before), goal])
+        await self._get_ready()
         await super().begin(goal, run_id, state, before=before)
         await self._catch_up(embed=False)
 
@@ -211,7 +195,7 @@ class VectorMemory(StoredMemory):
         """Replace everything by what ``snapshot`` holds; messages keep their vectors."""
         await self._get_ready()
         await super().restore(snapshot)
-        self._vectors.rest_if_large()
+        self._indexed.indexing.rest_if_large()
         await self._catch_up()
 
     async def checkpoint(self) -> None:
@@ -219,6 +203,9 @@ class VectorMemory(StoredMemory):
         await super().checkpoint()
         if self._vectors.due:
             await self._vectors.save()
+
+    # Says that a step may be written later, although checkpoint() is replaced here.
+    _checkpoint_later = StoredMemory._checkpoint_later
 
     async def aclose(self) -> None:
         """Write the vectors that wait, and close what the memory opened; idempotent."""
@@ -263,10 +250,11 @@ class VectorMemory(StoredMemory):
         self._indexed.forget_answers()
         with self.work_for(EMBEDDING):
             await self._vectors.begin_again()
+            await self._indexed.wake()
 
     async def _get_ready(self, coming: Sequence[Message] = ()) -> None:
         """Open and check everything before anything is written."""
-        if self._vectors.behind:
+        if self._indexed.behind:
             await self.open()
         await self._vectors.connect()
         if not self.readonly and coming:
@@ -276,7 +264,7 @@ class VectorMemory(StoredMemory):
     async def _catch_up(self, *, embed: bool = True) -> None:
         """Make all messages findable; by their vectors too, if ``embed``."""
         with self.work_for(EMBEDDING):
-            await self._vectors.catch_up(embed=embed)
+            await self._indexed.catch_up(embed=embed)
 
     # Showing and recalling
 
@@ -296,8 +284,8 @@ class VectorMemory(StoredMemory):
 
     async def _recall_for(self, goal: Message) -> list[Message]:
         with self.work_for(EMBEDDING):
-            await self._vectors.wake()
-            hits = await Search(self._vectors, self._indexed.questions).find(
+            await self._indexed.wake()
+            hits = await self._search().find(
                 goal.content,
                 self._k,
                 self._tail.is_older,
@@ -365,14 +353,14 @@ class VectorMemory(StoredMemory):
     ) -> list[Recalled]:
         fits = wanted.predicate()
         await self.open()
-        await self._vectors.wake()
+        await self._indexed.wake()
 
         def accepted(message_id: str) -> bool:
             message = self.store.log.get(message_id)
             return message is not None and fits(message)
 
         goal = await self.goal()
-        hits = await Search(self._vectors, self._indexed.questions).find(
+        hits = await self._search().find(
             query,
             k,
             None if wanted.where is None else accepted,
@@ -386,6 +374,10 @@ class VectorMemory(StoredMemory):
         return [
             Recalled(m, hit.score, hit.why, self._session_name) for m, hit in found if m is not None
         ]
+
+    def _search(self) -> Search:
+        indexed = self._indexed
+        return Search(indexed.indexing.index, indexed.vectors, indexed.questions)
 
     async def _others(self) -> list[VectorMemory]:
         """Return memories of the other sessions of the tenant."""
@@ -416,41 +408,74 @@ def _said(where: Where | None) -> Callable[[Message], bool]:
 
 
 class _Indexed(View):
-    """Notifies a pipeline of the changes of the log.
+    """Passes the changes of the log on to the index and the vectors.
 
     Attributes:
-        pipeline: The pipeline.
+        indexing: Keeps the index up to date.
+        vectors: Those of the messages.
         block: What was recalled for the goal, with the state that it was recalled in.
         questions: The vectors of the last questions.
     """
 
     tail = 0
 
-    def __init__(self, pipeline: VectorPipeline) -> None:
-        self.pipeline = pipeline
+    def __init__(self, vectors: Vectors) -> None:
+        self.vectors = vectors
+        self.indexing = Indexing(vectors.add)
         self.forget_answers()
 
     def attach(self, log: MessageLog) -> None:
         super().attach(log)
-        self.pipeline.attach(log)
+        self.indexing.attach(log)
+        self.vectors.attach(log)
 
     def fresh(self) -> _Indexed:
-        return _Indexed(self.pipeline.fresh())
+        return _Indexed(self.vectors.fresh())
 
     def forget_answers(self) -> None:
         self.block: tuple[object, list[Message]] = (None, [])
         self.questions: dict[str, Any] = {}
 
     def reset(self) -> None:
-        self.pipeline.reset()
+        self.indexing.reset()
+        self.vectors.reset()
         self.forget_answers()
 
     def add(self, messages: Sequence[Message]) -> None:
-        self.pipeline.add(messages)
+        self.indexing.add(messages)
 
     def remove(self, messages: Sequence[Message]) -> None:
-        self.pipeline.remove(messages)
+        self.indexing.remove(messages)
+        self.vectors.remove(messages)
         self.forget_answers()
 
     def update_pins(self) -> None:
         self.forget_answers()
+
+    @property
+    def behind(self) -> bool:
+        """Whether there are messages that cannot be found yet, or not by all that they have."""
+        return self.indexing.behind or self.vectors.behind
+
+    async def wake(self) -> None:
+        """Make all messages findable, also in a large session that was only opened."""
+        self.indexing.awake = True
+        if self.behind:
+            await self.catch_up()
+
+    async def catch_up(self, *, embed: bool = True) -> None:
+        """Make all messages findable, by their vectors too if ``embed``."""
+        if self.indexing.awake:
+            failure: Exception | None = None  # raised inside, it would become a group
+            async with anyio.create_task_group() as group:
+                if embed and len(self.log) > EAGER and self.vectors.behind:
+                    group.start_soon(self.vectors.prepare)
+                try:
+                    await self.indexing.catch_up()
+                except Exception as error:
+                    failure = error
+            if failure is not None:
+                raise failure
+            if embed:
+                index = self.indexing.index
+                await self.vectors.catch_up(0 if index is None else len(index))

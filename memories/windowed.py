@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Awaitable, Callable, Iterable
-from datetime import datetime, timedelta
-from typing import TypeAlias
+from typing import TypeAlias, Unpack
 
+from agent_brain.common.aio import maybe_await
+from agent_brain.common.text import count_tokens
 from agent_brain.memories.errors import MemoryDefinitionError
 from agent_brain.memories.message import Message
-from agent_brain.memories.store.expiry import utc_now
+from agent_brain.memories.options import StoreOptions
 from agent_brain.memories.store.lock import Lock
-from agent_brain.memories.store.options import JournalLike
 from agent_brain.memories.store.queries import read_journal
-from agent_brain.memories.store.session import PRUNE_AT, History
+from agent_brain.memories.store.session import PRUNE_AT
 from agent_brain.memories.stored import StoredMemory
 from agent_brain.memories.views.groups import arranged
 from agent_brain.memories.views.tokens import Counter
 from agent_brain.memories.views.window import Window
-from agent_brain.tools.aio import maybe_await
-from agent_brain.tools.text import count_tokens
 from agent_brain.tools.toolset import ToolLike
 
 OnEvict: TypeAlias = Callable[[list[Message]], Awaitable[object] | object]
@@ -63,36 +61,16 @@ class WindowedMemory(StoredMemory):
         max_tokens: int | None = None,
         counter: Counter = count_tokens,
         on_evict: OnEvict | None = None,
-        journal: JournalLike | None = None,
-        session: str = "default",
-        tenant: str | None = None,
-        ttl: timedelta | float | None = None,
-        clock: Callable[[], datetime] = utc_now,
-        readonly: bool = False,
-        shared: bool = False,
-        history: History | None = None,
-        lease_wait: float = 0,
+        **options: Unpack[StoreOptions],
     ) -> None:
         if on_evict is not None and not callable(on_evict):
             raise MemoryDefinitionError(f"on_evict= must be a function, not {on_evict!r}")
-        if on_evict is not None and shared:
+        if on_evict is not None and options.get("shared"):
             raise MemoryDefinitionError(
                 "on_evict= and shared=True do not go together: every memory of the session would "
                 "hand over the same messages"
             )
-        super().__init__(
-            tools,
-            views=[Window(max_messages, max_tokens, counter)],
-            journal=journal,
-            session=session,
-            tenant=tenant,
-            ttl=ttl,
-            clock=clock,
-            readonly=readonly,
-            shared=shared,
-            history=history,
-            lease_wait=lease_wait,
-        )
+        super().__init__(tools, views=[Window(max_messages, max_tokens, counter)], **options)
         self._on_evict: OnEvict | None = None
         self.on_evict = on_evict
         self._start_handing()
@@ -131,20 +109,25 @@ class WindowedMemory(StoredMemory):
         await super().checkpoint()
         await self._drop_outlived()
 
+    # Says that a step may be written later, although checkpoint() is replaced here.
+    _checkpoint_later = StoredMemory._checkpoint_later
+
     @property
     def leaving(self) -> list[tuple[int, Message]]:
         """What has left and ``on_evict`` has not taken yet, with its places."""
         return [*self._under_way, *self.store.evicted]
 
     async def _settle(self) -> None:
-        stale = self.store.stale
+        session, stale = self.store.session, self.store.stale
         await super()._settle()
-        if stale and not self.store.stale and self.store.in_ram:
-            self._outlived = [(place, m.id) for place, m in self.store.evicted_before]
+        if session is not None and stale and not session.stale and self.store.in_ram:
+            self._outlived = [(place, m.id) for place, m in session.reading.evicted]
             self._outlived_most = PRUNE_AT
 
     async def _hand_over(self) -> None:
         store = self.store
+        if store.session is not None and store.session.held:
+            await self.record()  # nothing is handed over that is not written
         async with self._handing:
             leaving, store.evicted = store.evicted, []
             self._under_way = leaving

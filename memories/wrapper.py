@@ -2,37 +2,64 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Iterable, Sequence
-from datetime import datetime
-from os import PathLike
-from typing import TYPE_CHECKING, Any, Self, Unpack, cast
-
-from pydantic import JsonValue
+from collections.abc import Callable, Coroutine, Sequence
+from functools import wraps
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    ParamSpec,
+    Self,
+    TypeVar,
+    Unpack,
+    cast,
+)
 
 from agent_brain.memories.base import Memory
 from agent_brain.memories.control import Control
 from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError
 from agent_brain.memories.message import Message
+from agent_brain.memories.options import RecallOptions
 from agent_brain.memories.runs.beginning import Beginning, begin_by_set_goal, is_replaced
-from agent_brain.memories.runs.counts import Counts
 from agent_brain.memories.sessions.history import SavedStep
-from agent_brain.memories.store.filters import Filters, ForgetOptions, Names, Where
-from agent_brain.memories.store.snapshot import Snapshot
-from agent_brain.memories.trace.model_calls import ModelCallRecord, ToolResultRecord, Traced
+from agent_brain.memories.store.export import Exported
+from agent_brain.memories.store.filters import ForgetOptions, Names
+from agent_brain.memories.stored import StoredMemory
+from agent_brain.memories.windowed import WindowedMemory
 
 if TYPE_CHECKING:
+    from agent_brain.memories.branches.copying import Copying
     from agent_brain.memories.journal.base import Journal
     from agent_brain.memories.recall.results import Recalled
-    from agent_brain.memories.recall.tenant import Scope
-    from agent_brain.memories.runs.turn_notes import TurnNote
-    from agent_brain.memories.store.export import Loadable
-    from agent_brain.memories.stored import StoredMemory
     from agent_brain.memories.vector import VectorMemory
-    from agent_brain.memories.windowed import WindowedMemory
 
 
-class WrappingMemory(Memory):
+P = ParamSpec("P")
+T = TypeVar("T")
+MethodT = TypeVar("MethodT", bound=Callable[..., Coroutine[Any, Any, Any]])
+
+
+def passed_on(
+    method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[WrappingMemory, P], Coroutine[Any, Any, T]]:
+    """Return a method of a wrapper that calls the one of the memory inside it."""
+    name = method.__name__
+
+    @wraps(method, updated=())  # it is not abstract
+    async def passing(memory: WrappingMemory, /, *args: P.args, **options: P.kwargs) -> T:
+        inner: Any = memory._with(name)
+        found: T = await getattr(inner, name)(*args, **options)
+        return found
+
+    return passing
+
+
+def overriding(method: MethodT) -> MethodT:
+    """Return the same for a method that wrappers inherit: with its own type."""
+    return cast("MethodT", passed_on(method))
+
+
+class WrappingMemory(Exported):
     """Base class for memories that wrap another one: every method calls that of ``inner``.
 
     The methods of the built-in memories (``messages``, ``get``, ``forget``, ``recall`` …) are
@@ -81,9 +108,24 @@ class WrappingMemory(Memory):
         """Whose conversation it is."""
         return self.inner.tenant
 
-    async def set_goal(self, goal: str | Message) -> None:
-        """Start a turn."""
-        await self.inner.set_goal(goal)
+    set_goal = overriding(Memory.set_goal)
+    update = overriding(Memory.update)
+    goal = overriding(Memory.goal)
+    dump = overriding(Memory.dump)
+    context = overriding(Memory.context)
+    turn = overriding(Memory.turn)
+    _turn_notes = overriding(Memory._turn_notes)
+    _whole_session = overriding(Memory._whole_session)
+    open = overriding(Memory.open)
+    snapshot = overriding(Memory.snapshot)
+    restore = overriding(Memory.restore)
+    checkpoint = overriding(Memory.checkpoint)
+    record = overriding(Memory.record)
+    rollback = overriding(Memory.rollback)
+    drop_branches = overriding(Memory.drop_branches)
+    branch_counts = overriding(Memory.branch_counts)
+    aclose = overriding(Memory.aclose)
+    _new_nested = overriding(Memory._new_nested)
 
     async def begin(
         self, goal: Message, run_id: str, state: str, *, before: Sequence[Message] = ()
@@ -94,82 +136,41 @@ class WrappingMemory(Memory):
         else:
             await self.inner.begin(goal, run_id, state, before=before)
 
-    async def update(self, messages: list[Message]) -> None:
-        """Add ``messages`` in this order, all or none."""
-        await self.inner.update(messages)
-
-    async def goal(self) -> list[Message]:
-        """Return the current goal as a list of one message, or an empty list."""
-        return await self.inner.goal()
-
-    async def dump(self) -> list[Message]:
-        """Return everything but the current goal, oldest first."""
-        return await self.inner.dump()
-
-    async def context(self) -> list[Message]:
-        """Return what a model sees now."""
-        return await self.inner.context()
-
-    async def turn(self) -> list[Message]:
-        """Return the current goal and what was recorded since."""
-        return await self.inner.turn()
-
-    async def _turn_notes(self) -> list[TurnNote]:
-        """Return what the inner memory knows of the turns."""
-        return await self.inner._turn_notes()
-
-    async def _whole_session(self) -> list[Message]:
-        """Return all messages of the inner memory."""
-        return await self.inner._whole_session()
-
-    async def open(self) -> None:
-        """Open the inner memory."""
-        await self.inner.open()
-
-    async def snapshot(self) -> Snapshot:
-        """Return all that the memory holds."""
-        return await self.inner.snapshot()
-
-    async def restore(self, snapshot: Snapshot) -> None:
-        """Replace everything by the content of ``snapshot``."""
-        await self.inner.restore(snapshot)
-
     @property
     def durable(self) -> bool:
         """Whether :meth:`checkpoint` does anything."""
         return self.inner.durable
 
-    async def checkpoint(self) -> None:
-        """Make what happened so far durable."""
-        await self.inner.checkpoint()
+    async def _checkpoint_later(self) -> None:
+        """Make a step durable with what is written next."""
+        if is_replaced(self, "checkpoint", "_checkpoint_later"):
+            await self.checkpoint()
+        else:
+            await self.inner._checkpoint_later()
 
-    async def record(self, parts: Iterable[str] = ()) -> None:
-        """Make durable what happened inside a step."""
-        await self.inner.record(parts)
+    async def fork(self) -> Self:
+        """Return an independent copy of the inner memory, and of what this one has beside it."""
+        from agent_brain.memories.branches.copying import Fork, fork_of
 
-    async def rollback(self) -> None:
-        """Drop what an interrupted step wrote after the last checkpoint."""
-        await self.inner.rollback()
+        return cast("Self", await fork_of(self, Fork()))
 
-    async def drop_branches(self) -> None:
-        """Remove what the inner memory keeps of branches of earlier steps and runs."""
-        await self.inner.drop_branches()
+    async def _copied(self, copying: Copying) -> Memory:
+        """Return a copy of this memory over a copy of the inner one."""
+        from agent_brain.memories.branches.copying import copy_of
 
-    async def _new_nested(self, source: Memory, goal: Message, name: str) -> Memory:
-        """Return a copy of ``source``, as the inner memory makes it."""
-        return await self.inner._new_nested(source, goal, name)
+        inner = await copy_of(self.inner, copying)
+        copied = await self._over(inner)
+        copied.resumed, copied.lasting = inner.resumed, inner.lasting
+        return copied
 
-    async def branch_counts(self) -> dict[str, Counts] | None:
-        """Return what the inner memory has of the counts of branches."""
-        return await self.inner.branch_counts()
+    async def _over(self, inner: Memory) -> Memory:
+        """Return a copy of this memory over another one, which is a copy of the inner one."""
+        tools = self.available_tools, inner.available_tools
+        return self._deep_copy((self.inner, inner), tools)
 
     async def has_branches(self) -> bool:
         """Return whether branches of the current step are kept, here or by the inner memory."""
         return await super().has_branches() or await self.inner.has_branches()
-
-    async def aclose(self) -> None:
-        """Close the inner memory."""
-        await self.inner.aclose()
 
     # Methods of the built-in memories
 
@@ -187,65 +188,29 @@ class WrappingMemory(Memory):
             )
         return cast("StoredMemory", self.inner)
 
-    async def messages(self, last: int | None = None, **filters: Unpack[Filters]) -> list[Message]:
-        """As :meth:`StoredMemory.messages`."""
-        return await self._with("messages").messages(last, **filters)
-
-    async def get(self, message_id: str) -> Message | None:
-        """Return the message with this ID, or None."""
-        return await self._with("get").get(message_id)
-
-    async def count(self) -> int:
-        """Return the number of messages that the memory holds."""
-        return await self._with("count").count()
-
-    async def steps(self) -> list[SavedStep]:
-        """As :meth:`StoredMemory.steps`."""
-        return await self._with("steps").steps()
+    messages = passed_on(StoredMemory.messages)
+    get = passed_on(StoredMemory.get)
+    count = passed_on(StoredMemory.count)
+    find_news = passed_on(StoredMemory.find_news)
+    history = passed_on(WindowedMemory.history)
+    tag = passed_on(StoredMemory.tag)
+    untag = passed_on(StoredMemory.untag)
+    pin = passed_on(StoredMemory.pin)
+    unpin = passed_on(StoredMemory.unpin)
+    delete = passed_on(StoredMemory.delete)
+    keep = passed_on(StoredMemory.keep)
+    kept = passed_on(StoredMemory.kept)
+    reopen = passed_on(StoredMemory.reopen)
+    steps = passed_on(StoredMemory.steps)
+    record_call = passed_on(StoredMemory.record_call)
+    model_calls = passed_on(StoredMemory.model_calls)
+    recorded_calls = passed_on(StoredMemory.recorded_calls)
 
     async def as_of(self, step: int | SavedStep) -> Self:
         """As :meth:`StoredMemory.as_of`: a copy of this memory over the inner one as it was."""
-        copied = copy.copy(self)
-        copied.inner = await self._with("as_of").as_of(step)
-        return copied
+        from agent_brain.memories.branches.copying import AsOf
 
-    async def record_call(self, call: Traced) -> None:
-        """As :meth:`StoredMemory.record_call`."""
-        await self._with("record_call").record_call(call)
-
-    async def model_calls(
-        self, run_id: str | None = None, step: int | SavedStep | None = None
-    ) -> list[ModelCallRecord]:
-        """As :meth:`StoredMemory.model_calls`."""
-        return await self._with("model_calls").model_calls(run_id, step)
-
-    async def tool_results(self, run_id: str | None = None) -> list[ToolResultRecord]:
-        """As :meth:`StoredMemory.tool_results`."""
-        return await self._with("tool_results").tool_results(run_id)
-
-    async def find_news(self, after: int = 0) -> tuple[list[Message], int]:
-        """As :meth:`StoredMemory.find_news`."""
-        return await self._with("find_news").find_news(after)
-
-    async def tag(self, ids: Names, *tags: str) -> int:
-        """As :meth:`StoredMemory.tag`."""
-        return await self._with("tag").tag(ids, *tags)
-
-    async def untag(self, ids: Names, *tags: str) -> int:
-        """As :meth:`StoredMemory.untag`."""
-        return await self._with("untag").untag(ids, *tags)
-
-    async def pin(self, ids: Names) -> int:
-        """As :meth:`StoredMemory.pin`."""
-        return await self._with("pin").pin(ids)
-
-    async def unpin(self, ids: Names) -> int:
-        """As :meth:`StoredMemory.unpin`."""
-        return await self._with("unpin").unpin(ids)
-
-    async def delete(self, ids: Names) -> int:
-        """As :meth:`StoredMemory.delete`."""
-        return await self._with("delete").delete(ids)
+        return cast("Self", await self._copied(AsOf(step)))
 
     async def clear(self, *, keep_pinned: bool = False) -> int:
         """As :meth:`StoredMemory.clear`."""
@@ -259,66 +224,11 @@ class WrappingMemory(Memory):
         count = await self._with("forget").forget(ids, **which)
         return count + await forget_kept(self, ids, which)
 
-    async def export(self, path: str | PathLike[str] | None = None) -> dict[str, Any]:
-        """As :meth:`StoredMemory.export`: over any inner memory."""
-        from agent_brain.memories.store.export import write_export
-
-        return await write_export(await self.snapshot(), path)
-
-    async def load(
-        self,
-        data: Loadable = None,
-        *,
-        path: str | PathLike[str] | None = None,
-        text: str | None = None,
-        merge: bool = False,
-    ) -> int:
-        """As :meth:`StoredMemory.load`, over any inner memory that can be restored."""
-        from agent_brain.memories.store.export import load_into
-
-        await load_into(self, data, path=path, text=text, merge=merge)
-        return len(await self.goal()) + len(await self.dump())
-
-    async def keep(self, name: str, value: JsonValue, *, erase: bool = False) -> None:
-        """As :meth:`StoredMemory.keep`."""
-        await self._with("keep").keep(name, value, erase=erase)
-
-    async def kept(self, name: str) -> JsonValue:
-        """As :meth:`StoredMemory.kept`."""
-        return await self._with("kept").kept(name)
-
-    async def reopen(self) -> None:
-        """As :meth:`StoredMemory.reopen`."""
-        await self._with("reopen").reopen()
-
-    async def history(self) -> list[Message]:
-        """As :meth:`WindowedMemory.history`."""
-        return await cast("WindowedMemory", self._with("history")).history()
-
     async def recall(
-        self,
-        query: str,
-        k: int = 10,
-        *,
-        where: Where | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        min_score: float | None = None,
-        scope: Scope = "session",
-        **more: Any,
+        self, query: str, k: int = 10, **options: Unpack[RecallOptions]
     ) -> list[Recalled]:
         """As :meth:`VectorMemory.recall`."""
-        inner = cast("VectorMemory", self._with("recall"))
-        return await inner.recall(
-            query,
-            k,
-            where=where,
-            since=since,
-            until=until,
-            min_score=min_score,
-            scope=scope,
-            **more,
-        )
+        return await cast("VectorMemory", self._with("recall")).recall(query, k, **options)
 
     @property
     def journal(self) -> Journal | None:

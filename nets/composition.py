@@ -13,6 +13,9 @@ from contextlib import AsyncExitStack
 from enum import Enum
 from typing import Any, Literal, TypeAlias
 
+from agent_brain.common.aio import maybe_await
+from agent_brain.common.secrets import scrub
+from agent_brain.common.values import check_count
 from agent_brain.memories.base import Memory
 from agent_brain.memories.control import Control
 from agent_brain.memories.message import Message
@@ -22,9 +25,6 @@ from agent_brain.nets.net import Net, as_net
 from agent_brain.states.base import State
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.work import StreamItem
-from agent_brain.tools.aio import maybe_await
-from agent_brain.tools.secrets import scrub
-from agent_brain.tools.values import is_count
 
 MAX_CONCURRENCY = 10
 """How many branches of a state run at once by default: what a limit may be exceeded by."""
@@ -61,7 +61,7 @@ class SubnetState(OneTargetState):
         fork: Whether to run on a fork of the memory.
         goal: The goal of the subnet, if it differs from that of the outer net: text, or a function
             of the memory. Requires ``fork``.
-        as_thoughts: Whether the text of the subnet streams as thoughts. ``aside`` is the old name.
+        as_thoughts: Whether the text of the subnet streams as thoughts.
     """
 
     def __init__(
@@ -72,7 +72,6 @@ class SubnetState(OneTargetState):
         fork: bool = False,
         goal: str | Goal | None = None,
         as_thoughts: bool = False,
-        aside: bool = False,
     ) -> None:
         if goal is not None and not fork:
             raise StateDefinitionError(
@@ -82,7 +81,7 @@ class SubnetState(OneTargetState):
         self.on_done = on_done
         self.fork = fork
         self.goal = goal
-        self.as_thoughts = as_thoughts or aside
+        self.as_thoughts = as_thoughts
 
     @property
     def subnets(self) -> Mapping[str, Net]:
@@ -136,7 +135,7 @@ class ParallelState(OneTargetState):
         max_concurrency: int | None = MAX_CONCURRENCY,
         on_done: Enum | None = None,
     ) -> None:
-        check_concurrency(max_concurrency)
+        check_count(StateDefinitionError, "max_concurrency", max_concurrency, optional=True)
         if until not in ("all", "first"):
             raise StateDefinitionError(f"until={until!r}: use 'all' or 'first'")
         if on_error not in ("cancel", "report"):
@@ -191,16 +190,6 @@ class ParallelState(OneTargetState):
             yield text
             await memory.update([Message.assistant(text, cause_by=type(self).__name__)])
         kept.clear()
-
-
-def check_concurrency(max_concurrency: object) -> None:
-    """Check a number of branches that run at once.
-
-    Raises:
-        StateDefinitionError: It is not at least 1, or None.
-    """
-    if max_concurrency is not None and not is_count(max_concurrency):
-        raise StateDefinitionError(f"max_concurrency must be at least 1, not {max_concurrency!r}")
 
 
 def checked_text(text: Any, owner: str) -> str | None:

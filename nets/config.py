@@ -11,6 +11,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 from pydantic_core import ErrorDetails
 
+from agent_brain.common.suggest import did_you_mean
+from agent_brain.common.values import error_details, error_line
 from agent_brain.nets.errors import NetDefinitionError, NetFileError, Problem
 from agent_brain.nets.file_states import BuildContext, state_kinds
 from agent_brain.nets.net import Net
@@ -18,8 +20,6 @@ from agent_brain.nets.registry import create_net
 from agent_brain.states.base import State
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.models.llm import LLM
-from agent_brain.tools.suggest import did_you_mean
-from agent_brain.tools.values import error_details, error_line
 
 
 class NetSpec(BaseModel):

@@ -8,9 +8,10 @@ into every branch.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from dataclasses import InitVar, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from agent_brain.common.values import check_count
 from agent_brain.memories.base import Memory
 from agent_brain.nets.net import Net
 from agent_brain.states.answering import last_answer
@@ -18,7 +19,6 @@ from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.events import Event
 from agent_brain.states.hooks import Hook
 from agent_brain.states.work import Work, WorkContext
-from agent_brain.tools.values import is_count
 
 
 @dataclass(slots=True, eq=False)
@@ -65,11 +65,6 @@ class Branch:
         """Whether it finished, rather than stopping at an error, a limit or a question."""
         return self.stop_reason in ("done", "stuck")
 
-    @property
-    def ended(self) -> bool:
-        """The old name of ``completed``."""
-        return self.completed
-
 
 OnEnd: TypeAlias = Callable[[Branch], Awaitable[Iterable[Event]]]
 
@@ -88,8 +83,7 @@ class Delegate(Work):
             ``branch.error``.
         until: Whether to run until all branches have ended, or until the first has finished; the
             others are then cancelled.
-        as_thoughts: Whether the text of a single branch streams as thoughts, too. ``aside`` is the
-            old name.
+        as_thoughts: Whether the text of a single branch streams as thoughts, too.
         beside: Events of the state itself, which stream while the branches run.
         on_end: Called when a branch has ended in any way; the events that it returns are streamed
             as events of the state.
@@ -106,10 +100,8 @@ class Delegate(Work):
     beside: AsyncIterator[Event] | None = None
     on_end: OnEnd | None = None
     max_concurrency: int | None = None
-    aside: InitVar[bool] = False
 
-    def __post_init__(self, aside: bool) -> None:
-        self.as_thoughts = self.as_thoughts or aside
+    def __post_init__(self) -> None:
         given: object = self.branches
         if not isinstance(given, Sequence) or not all(isinstance(b, Branch) for b in given):
             raise StateDefinitionError(
@@ -123,11 +115,7 @@ class Delegate(Work):
                 raise StateDefinitionError(
                     f"Delegate({option}={value!r}): pass {allowed[0]!r} or {allowed[1]!r}"
                 )
-        if self.max_concurrency is not None and not is_count(self.max_concurrency):
-            raise StateDefinitionError(
-                f"Delegate(max_concurrency={self.max_concurrency!r}): pass a whole number of at "
-                "least 1, or None for all at once"
-            )
+        check_count(StateDefinitionError, "max_concurrency", self.max_concurrency, optional=True)
 
     def events(self, context: WorkContext | None = None) -> AsyncGenerator[Event, None]:
         """Let ``context`` run the nets.

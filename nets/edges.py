@@ -1,4 +1,4 @@
-"""The edges of a net, derived from its states before it runs. Private."""
+"""The edges of a net, derived from its states before it runs."""
 
 from __future__ import annotations
 

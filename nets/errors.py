@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agent_brain.tools.errors import AgentBrainError
+from agent_brain.common.errors import AgentBrainError
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from agent_brain.common.suggest import did_you_mean
 from agent_brain.nets.composition import MAX_CONCURRENCY, ParallelState, SubnetState
 from agent_brain.nets.errors import UnknownNetError
 from agent_brain.nets.net import Net
@@ -19,7 +20,6 @@ from agent_brain.states.base import State
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.models.llm import LLM
 from agent_brain.states.reasoning import ReasoningState
-from agent_brain.tools.suggest import did_you_mean
 
 StateName: TypeAlias = Annotated[str, Field(description="Name of a state of the same net")]
 NetName: TypeAlias = Annotated[

@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field, ValidationError
 
+from agent_brain.common.text import to_text
 from agent_brain.memories.base import Memory
 from agent_brain.memories.errors import ScratchError
 from agent_brain.memories.message import Message
@@ -16,7 +17,6 @@ from agent_brain.memories.runs.scratch import Scratch
 from agent_brain.nets.delegation import Branch, Delegate
 from agent_brain.states.events import Event
 from agent_brain.states.work import Work, WorkContext
-from agent_brain.tools.text import to_text
 
 
 class Part(BaseModel):

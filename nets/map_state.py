@@ -20,13 +20,16 @@ from typing import Any, Literal
 
 import anyio
 
+from agent_brain.common.aio import is_async_function, maybe_await, run_in_thread
+from agent_brain.common.errors import FinalError
+from agent_brain.common.text import to_text
+from agent_brain.common.values import check_count
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
 from agent_brain.nets.composition import (
     MAX_CONCURRENCY,
     NetLike,
     OneTargetState,
-    check_concurrency,
     checked_text,
     failure_text,
 )
@@ -39,10 +42,7 @@ from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.events import Event, TextDelta
 from agent_brain.states.models.llm import Thought
 from agent_brain.states.work import StreamItem, Work, WorkContext, perform, position_of
-from agent_brain.tools.aio import is_async_function, maybe_await, run_in_thread
-from agent_brain.tools.errors import FinalError
 from agent_brain.tools.stubborn import ended_when_cancelled
-from agent_brain.tools.text import to_text
 
 
 @dataclass(slots=True)
@@ -118,7 +118,7 @@ class MapState(OneTargetState):
         for name, value in (("items", items), ("join", join), ("goal", goal)):
             if not (callable(value) or (value is None and name != "items")):
                 raise StateDefinitionError(f"MapState({name}={value!r}): pass a function")
-        check_concurrency(max_concurrency)
+        check_count(StateDefinitionError, "max_concurrency", max_concurrency, optional=True)
         if on_item_error not in ("raise", "collect"):
             raise StateDefinitionError(f"on_item_error={on_item_error!r}: use 'raise' or 'collect'")
         self.items = items

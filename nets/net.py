@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from agent_brain.common.suggest import did_you_mean
 from agent_brain.nets.edges import Target, as_targets, declared_targets, known_targets
 from agent_brain.nets.errors import NetDefinitionError, Problem
 from agent_brain.nets.validation import (
@@ -28,7 +29,6 @@ from agent_brain.states.hooks import Hook as ModelHook
 from agent_brain.states.hooks import as_hooks
 from agent_brain.states.output_types import OutputType, shape_of
 from agent_brain.states.resilience import ErrorHook, GuardedState, Hook
-from agent_brain.tools.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from agent_brain.nets.diagrams.model import Diagram
@@ -148,16 +148,21 @@ class Net:
         """The type of ``Result.output``, if a state has an ``output_type``."""
         return next(iter(self._output_types()), None)
 
-    def restore_output(self, output: Any) -> Any:
+    def restore_output(self, output: Any, class_name: str | None = None) -> Any:
         """Return stored JSON data as an object of the net's output type.
 
         Data that does not fit any output type, and objects of one, are returned unchanged.
+
+        Args:
+            output: The data, or an object.
+            class_name: The name of the class that it was of, as data may fit several.
         """
         if output is None:
             return None
-        for kind in self._output_types():
+        shapes = map(shape_of, self._output_types())
+        for shape in sorted(shapes, key=lambda shape: not shape.has(class_name)):
             try:
-                return shape_of(kind).restore(output)
+                return shape.restore(output, class_name)
             except ValidationError:
                 continue
         return output

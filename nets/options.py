@@ -1,4 +1,4 @@
-"""The types of the options of the built-in nets. Private."""
+"""The types of the options of the built-in nets."""
 
 from __future__ import annotations
 

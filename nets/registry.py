@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 from typing_extensions import Unpack
 
+from agent_brain.common.registry import Registry
 from agent_brain.nets.errors import UnknownNetError
 from agent_brain.nets.net import Net
 from agent_brain.nets.options import NetOptions
 from agent_brain.states.models.llm import LLM
 from agent_brain.states.models.resolve import as_llm
-from agent_brain.tools.registry import Registry
 
 NetFactory = Callable[..., Net]
 

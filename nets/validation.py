@@ -1,4 +1,4 @@
-"""The checks of a net, which report all problems at once. Private, except ``ALLOWABLE``."""
+"""The checks of a net, which report all problems at once."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import Enum
 from typing import Any
 
+from agent_brain.common.suggest import closest
 from agent_brain.nets.edges import Target
 from agent_brain.nets.errors import Problem
 from agent_brain.states.base import State
-from agent_brain.tools.suggest import closest
 
 Edges = Mapping[Enum, Collection[Target]]
 

@@ -22,15 +22,15 @@ from types import FrameType
 from typing import Any
 
 from scripts.checkouts import checkout, environment
-from scripts.link_package import ROOT
+from scripts.link_package import ROOT, folders_of
 
-FOLDERS = ("brain", "memories", "nets", "states", "tools")
 FACADES = ("", ".memories", ".nets", ".states", ".testing", ".tools")
 
 
 def size(tree: Path) -> dict[str, int]:
     """Count lines, modules and functions of more than 40 lines."""
-    texts = [path.read_text("utf-8") for name in FOLDERS for path in (tree / name).rglob("*.py")]
+    folders = folders_of(tree).values()
+    texts = [path.read_text("utf-8") for name in folders for path in (tree / name).rglob("*.py")]
     functions = [
         node
         for text in texts

@@ -14,12 +14,17 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def link(root: Path, target: Path) -> None:
-    """Replace ``target`` by links to the files of the package whose checkout is ``root``."""
+def folders_of(root: Path) -> dict[str, str]:
+    """Return the folders of a checkout by the packages that are in them."""
     settings = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
     folders: dict[str, str] = settings["tool"]["setuptools"]["package-dir"]
+    return folders
+
+
+def link(root: Path, target: Path) -> None:
+    """Replace ``target`` by links to the files of the package whose checkout is ``root``."""
     shutil.rmtree(target, ignore_errors=True)
-    for package, folder in folders.items():
+    for package, folder in folders_of(root).items():
         source, place = root / folder, target.joinpath(*package.split("."))
         for file in source.rglob("*.py*"):
             if file.suffix in {".py", ".pyi"} or file.name == "py.typed":

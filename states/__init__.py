@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent_brain.tools.lazy_exports import lazy_exports
+from agent_brain.common.lazy_exports import lazy_exports
 
 if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.states.aclosing import closing as closing
@@ -65,13 +65,8 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.states.hook_requests import ToolResponse as ToolResponse
     from agent_brain.states.hooks import Hook as Hook
     from agent_brain.states.model_call import ModelCall as ModelCall
-    from agent_brain.states.model_call import Response as Response
-    from agent_brain.states.model_request import DataQuestion as DataQuestion
-    from agent_brain.states.model_request import Question as Question
     from agent_brain.states.model_request import StructuredRequest as StructuredRequest
-    from agent_brain.states.model_request import TextQuestion as TextQuestion
     from agent_brain.states.model_request import TextRequest as TextRequest
-    from agent_brain.states.model_request import brief as brief
     from agent_brain.states.model_request import build_messages as build_messages
     from agent_brain.states.models.litellm.adapter import LiteLLM as LiteLLM
     from agent_brain.states.models.llm import LLM as LLM

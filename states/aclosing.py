@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from types import TracebackType
-from typing import Generic, TypeVar
+from contextlib import asynccontextmanager
+from typing import TypeVar
 
 import anyio
 
@@ -13,27 +13,16 @@ T = TypeVar("T")
 TURN_SECONDS = 0.01
 
 
-class closing(Generic[T]):  # noqa: N801 - reads as contextlib.aclosing does
-    """``async with closing(stream) as items``: like :func:`contextlib.aclosing`, for any iterator.
+@asynccontextmanager
+async def closing(stream: AsyncIterator[T]) -> AsyncIterator[AsyncIterator[T]]:
+    """Close a stream at the end: as :func:`contextlib.aclosing`, for any iterator.
 
     Async generators are closed; an iterator without ``aclose`` is left as it is.
     """
-
-    __slots__ = ("_stream",)
-
-    def __init__(self, stream: AsyncIterator[T]) -> None:
-        self._stream = stream
-
-    async def __aenter__(self) -> AsyncIterator[T]:
-        return self._stream
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await close_stream(self._stream)
+    try:
+        yield stream
+    finally:
+        await close_stream(stream)
 
 
 async def close_stream(stream: object) -> None:

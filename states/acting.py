@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from enum import Enum
 
+from agent_brain.common.values import check_count
 from agent_brain.memories.base import Memory
 from agent_brain.states.base import State
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.tool_round import ToolRound
 from agent_brain.states.work import StreamItem
-from agent_brain.tools.values import is_count
 
 
 class ActionState(State):
@@ -24,9 +24,9 @@ class ActionState(State):
     ``ApprovalRequested``, and the run waits to be resumed. If a tool raises ``InputNeeded``, the
     run waits for an answer, which becomes the result; the results of other calls are kept.
 
-    A durable memory records every call before it begins and when its result is available: a run
-    resumed after a crash repeats neither a finished call nor, unless the tool is ``idempotent``,
-    one that may have taken effect.
+    A durable memory records every call before it begins, and its result: the last of a round with
+    the step. A run resumed after a crash repeats neither a call whose result is recorded nor,
+    unless the tool is ``idempotent``, one that may have taken effect.
 
     Args:
         on_done: The next state.
@@ -35,16 +35,15 @@ class ActionState(State):
     """
 
     def __init__(self, on_done: Enum, *, max_concurrency: int | None = None) -> None:
-        if max_concurrency is not None and not is_count(max_concurrency):
-            raise StateDefinitionError(
-                f"max_concurrency must be at least 1, not {max_concurrency!r}"
-            )
+        check_count(StateDefinitionError, "max_concurrency", max_concurrency, optional=True)
         self.on_done = on_done
         self.max_concurrency = max_concurrency
 
     async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
         """Run the calls; what happens to each streams as it happens."""
-        yield ToolRound(memory, ActionState.__name__, self.max_concurrency)
+        yield ToolRound(memory, ActionState.__name__, self.max_concurrency, ends_step=True)
+
+    run.begins_with_record = True  # type: ignore[attr-defined] # of the step before, and the calls
 
     async def next_state(self, memory: Memory) -> Enum:
         """Return ``on_done``."""

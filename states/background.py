@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 import anyio
 
-from agent_brain.tools.aio import in_trio
+from agent_brain.common.aio import in_trio
 
 if TYPE_CHECKING:
     import asyncio

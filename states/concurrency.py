@@ -8,6 +8,9 @@ from typing import Generic, TypeAlias, TypeVar
 
 import anyio
 
+from agent_brain.common.aio import is_stray_cancellation
+from agent_brain.common.pool import work_off
+from agent_brain.common.values import check_count
 from agent_brain.states.aclosing import close_stream
 from agent_brain.states.background import live
 from agent_brain.states.errors import (
@@ -17,9 +20,7 @@ from agent_brain.states.errors import (
 )
 from agent_brain.states.events import Event
 from agent_brain.states.work import Work, WorkContext, perform, position_of
-from agent_brain.tools.aio import is_stray_cancellation, maybe_await
 from agent_brain.tools.stubborn import ended_when_cancelled
-from agent_brain.tools.values import is_count
 
 T = TypeVar("T")
 Report: TypeAlias = Callable[[str | Event], None]
@@ -65,11 +66,7 @@ class Together(Work, Generic[T]):
                 raise StateDefinitionError(
                     f"Together([{work!r}]): pass work, such as llm.call(…), or async functions"
                 )
-        if max_concurrency is not None and not is_count(max_concurrency):
-            raise StateDefinitionError(
-                f"Together(max_concurrency={max_concurrency!r}): pass a whole number of at least "
-                "1, or None for all at once"
-            )
+        check_count(StateDefinitionError, "max_concurrency", max_concurrency, optional=True)
         self.works = works
         self.max_concurrency = max_concurrency
 
@@ -103,27 +100,27 @@ class Together(Work, Generic[T]):
     ) -> None:
         results: dict[int, T] = {}
         errors: list[Exception] = []
-        todo = iter(enumerate(self.works))
 
-        async def work_off() -> None:
-            for index, work in todo:
-                if errors:  # a limit is reached: those that run are completed
-                    return
-                try:
-                    results[index] = await _do(work, context, report)
-                except BaseException as error:
-                    failure = failure_of(error, position_of(context).state, type(work).__name__)
-                    if not isinstance(failure, Exception):
-                        raise
-                    errors.append(failure)
-                    if not isinstance(failure, LimitReachedError):
-                        group.cancel_scope.cancel()
-                    return
+        async def do_one(place: tuple[int, Piece[T]]) -> None:
+            index, work = place
+            try:
+                results[index] = await _do(work, context, report)
+            except BaseException as error:
+                failure = failure_of(error, position_of(context).state, type(work).__name__)
+                if not isinstance(failure, Exception):
+                    raise
+                errors.append(failure)
+                if not isinstance(failure, LimitReachedError):
+                    scope.cancel()
 
         try:
-            async with anyio.create_task_group() as group:
-                for _ in range(min(len(self.works), self.max_concurrency or len(self.works))):
-                    group.start_soon(work_off)
+            with anyio.CancelScope() as scope:
+                await work_off(
+                    enumerate(self.works),
+                    do_one,
+                    at_once=self.max_concurrency,
+                    may_begin=lambda: not errors,  # at a limit those that run are completed
+                )
         finally:
             if errors:
                 raise errors[0]
@@ -176,7 +173,3 @@ def failure_of(error: BaseException, state: str | None, kind: str) -> BaseExcept
     failure = StateCancelledError(state or "", kind)
     failure.__cause__ = error
     return failure
-
-
-settle = maybe_await
-"""The old name of :func:`agent_brain.tools.aio.maybe_await`."""

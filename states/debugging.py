@@ -7,13 +7,12 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Hasha
 from time import perf_counter
 from typing import Any, TypeVar
 
-from agent_brain.states.aclosing import close_stream
+from agent_brain.common.secrets import get_logger
+from agent_brain.common.values import is_amount
 from agent_brain.states.base import State
 from agent_brain.states.errors import StateDefinitionError, StateMutationError
 from agent_brain.states.hooks import Hook
-from agent_brain.states.work import StreamItem, next_item
-from agent_brain.tools.secrets import get_logger
-from agent_brain.tools.values import is_amount
+from agent_brain.states.work import StreamItem, relay
 
 T = TypeVar("T")
 
@@ -44,10 +43,10 @@ class DebugStates(Hook):
             raise StateDefinitionError(f"DebugStates(blocked={blocked!r}): a number above 0")
         self.blocked = blocked
 
-    async def watch(
+    def watch(
         self, stream: AsyncIterator[StreamItem], state: State, name: str
     ) -> AsyncIterator[StreamItem]:
-        """Yield the items of the stream of a state, and look at what it does meanwhile.
+        """Return the stream of a state, with a look at what the state does for each item.
 
         Raises:
             StateMutationError: It has changed plain data in its attributes.
@@ -65,25 +64,22 @@ class DebugStates(Hook):
                     seconds,
                 )
 
+        async def take(item: Coroutine[Any, Any, StreamItem]) -> StreamItem:
+            try:
+                return await _timed(item, note)
+            except StopAsyncIteration:
+                _refuse_changes(state, before)
+                raise
+
         before = _plain_data(state)
-        failed: Exception | None = None
-        try:
-            while True:
-                try:
-                    item = await _timed(next_item(stream, failed), note)
-                except StopAsyncIteration:
-                    break
-                failed = None
-                try:
-                    yield item
-                except Exception as error:  # of the work that the state waits for
-                    failed = error
-        finally:
-            await close_stream(stream)
-        after = _plain_data(state)
-        for attribute in before.keys() & after.keys():
-            if after[attribute] != before[attribute]:
-                raise StateMutationError(type(state).__name__, attribute)
+        return relay(stream, take)
+
+
+def _refuse_changes(state: State, before: dict[str, Hashable]) -> None:
+    after = _plain_data(state)
+    for attribute in before.keys() & after.keys():
+        if after[attribute] != before[attribute]:
+            raise StateMutationError(type(state).__name__, attribute)
 
 
 def _plain_data(state: State) -> dict[str, Hashable]:

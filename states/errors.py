@@ -22,7 +22,7 @@
 
 from __future__ import annotations
 
-from agent_brain.tools.errors import AgentBrainError, FinalError
+from agent_brain.common.errors import AgentBrainError, FinalError
 
 
 class LimitReachedError(FinalError):

@@ -8,6 +8,8 @@ from typing import TypeAlias
 
 from pydantic import BaseModel, Field
 
+from agent_brain.common.aio import maybe_await
+from agent_brain.common.values import check_count
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
 from agent_brain.states import prompts
@@ -19,8 +21,6 @@ from agent_brain.states.models.llm import LLM, Thought
 from agent_brain.states.models.resolve import llm_or
 from agent_brain.states.session_state import Notes
 from agent_brain.states.work import StreamItem
-from agent_brain.tools.aio import maybe_await
-from agent_brain.tools.values import is_count
 
 
 class Evaluation(BaseModel, frozen=True):
@@ -117,8 +117,7 @@ class EvaluationState(State):
         request: str = REQUEST,
         feedback: str | None = FEEDBACK,
     ) -> None:
-        if attempts is not None and not is_count(attempts):
-            raise StateDefinitionError(f"attempts must be at least 1, not {attempts!r}")
+        check_count(StateDefinitionError, "attempts", attempts, optional=True)
         if not (feedback is None or isinstance(feedback, str)):
             raise StateDefinitionError(f"feedback={feedback!r:.100}: a text, or None for none")
         self.evaluate: LLM | Evaluate = llm_or(evaluate)

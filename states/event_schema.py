@@ -1,4 +1,4 @@
-"""The schema by which pydantic reads events from JSON. Private."""
+"""The schema by which pydantic reads events from JSON."""
 
 from __future__ import annotations
 

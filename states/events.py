@@ -20,13 +20,13 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, cast, get_args
 from pydantic import BaseModel, GetCoreSchemaHandler
 from pydantic_core import CoreSchema
 
+from agent_brain.common.secrets import scrub
+from agent_brain.common.slots import set_slots_directly
+from agent_brain.common.text import clean, clean_json, to_compact_json, to_json_data
 from agent_brain.memories.message import Message
 from agent_brain.states.errors import RecordedError
 from agent_brain.states.usage import Usage
 from agent_brain.tools.action import Action
-from agent_brain.tools.secrets import scrub
-from agent_brain.tools.slots import set_slots_directly
-from agent_brain.tools.text import clean, clean_json, to_compact_json, to_json_data
 
 
 class Position(NamedTuple):
@@ -48,12 +48,12 @@ class Position(NamedTuple):
 NOWHERE = Position()
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
-    """Base class for events; ``kind`` distinguishes them."""
+class Placed:
+    """Something at a position; its parts are properties."""
 
-    kind: ClassVar[str] = "event"
-    at: Position = dataclasses.field(default=NOWHERE, kw_only=True)
+    __slots__ = ()
+
+    at: Position
 
     @property
     def run_id(self) -> str:
@@ -74,6 +74,14 @@ class Event:
     def path(self) -> tuple[str, ...]:
         """The subnets and branches around the state, outermost first."""
         return self.at.path
+
+
+@dataclass(frozen=True, slots=True)
+class Event(Placed):
+    """Base class for events; ``kind`` distinguishes them."""
+
+    kind: ClassVar[str] = "event"
+    at: Position = dataclasses.field(default=NOWHERE, kw_only=True)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the event as JSON values: ``kind``, the position and the fields."""

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
-from agent_brain.states.events import NOWHERE, Position
+from agent_brain.states.events import NOWHERE, Placed, Position
 from agent_brain.states.models.llm import LLM, FinishReason
 from agent_brain.states.usage import Usage
 from agent_brain.tools.action import Action
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HookRequest:
+class HookRequest(Placed):
     """Base class for requests.
 
     Attributes:
@@ -46,26 +46,6 @@ class HookRequest:
     def tenant(self) -> str | None:
         """Whose session it is; None if nobody was named."""
         return None if self.memory is None else self.memory.tenant
-
-    @property
-    def run_id(self) -> str:
-        """The run."""
-        return self.at.run_id
-
-    @property
-    def step(self) -> int:
-        """Number of the step, from 0."""
-        return self.at.step
-
-    @property
-    def state(self) -> str | None:
-        """Name of the state."""
-        return self.at.state
-
-    @property
-    def path(self) -> tuple[str, ...]:
-        """The subnets and branches around the state, outermost first."""
-        return self.at.path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,6 +20,7 @@ from contextlib import AbstractContextManager
 from types import NoneType
 from typing import Any, cast, get_args
 
+from agent_brain.common.suggest import closest, did_you_mean
 from agent_brain.memories.message import Message
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.hook_requests import (
@@ -35,7 +36,6 @@ from agent_brain.states.models.llm import LLM, FinishReason
 from agent_brain.states.usage import Usage
 from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
-from agent_brain.tools.suggest import closest, did_you_mean
 
 
 class Hook:
@@ -193,7 +193,7 @@ _ITEMS: dict[type, dict[str, type]] = {
 
 
 def check_given(method: str, given: object, kinds: Collection[type]) -> None:
-    """Check what a method of a hook returned. Private.
+    """Check what a method of a hook returned.
 
     Args:
         method: The class and the method.
@@ -205,6 +205,8 @@ def check_given(method: str, given: object, kinds: Collection[type]) -> None:
     """
     kind = type(given)
     if not isinstance(given, tuple(kinds)):
+        if not kinds:
+            raise TypeError(f"{method} returned {given!r}: it may only observe")
         names = ["None", *(f"a {expected.__name__}" for expected in kinds)]
         wanted = " or ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
         raise TypeError(f"{method} returned {given!r}: return {wanted}")

@@ -24,8 +24,11 @@ from typing import Any, Literal, TypeAlias
 
 from pydantic import BaseModel, JsonValue
 
-from agent_brain.memories.message import Message
+from agent_brain.common.ids import new_id
+from agent_brain.common.text import clean_json, count_tokens, to_compact_json
+from agent_brain.memories.message import CUT_REASONS, Message
 from agent_brain.memories.runs.work import current_work
+from agent_brain.memories.views.tokens import request_tokens
 from agent_brain.states import prompts
 from agent_brain.states.aclosing import Pace, close_stream
 from agent_brain.states.errors import (
@@ -41,25 +44,18 @@ from agent_brain.states.events import (
     TextDelta,
     UsageReported,
 )
-from agent_brain.states.hook_chain import Begun, HookChain, Replaced, failed_usage
 from agent_brain.states.hook_requests import ModelRequest
+from agent_brain.states.model_stream import Begun, Replaced, failed_usage, model_call
 from agent_brain.states.models.llm import LLM, Finish, Piece, Thought
 from agent_brain.states.models.think_tags import ThinkTags
+from agent_brain.states.pipeline import Pipeline
 from agent_brain.states.trimming import without_oldest
-from agent_brain.states.usage import Usage
+from agent_brain.states.usage import NOTHING, Usage
 from agent_brain.states.work import Work, WorkContext
 from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
-from agent_brain.tools.ids import new_id
-from agent_brain.tools.text import clean_json, to_compact_json
 
 Words: TypeAlias = Literal["shown", "thought", "hidden"]
-
-_CUT = {
-    "length": "it was cut off at the limit of output tokens",
-    "content_filter": "it was cut off by the provider's content filter",
-}
-
 
 UNYIELDED: list[tuple[CodeType, str]] = []
 """The calls that were made and dropped without a ``yield``, until a run asks: the code of the state
@@ -143,7 +139,14 @@ class ModelCall(Work):
         self.check = check
         self.complaint = complaint
         self._corrected = self._trimmed = self._begun = False
-        self._maker = _state_that_makes_it()
+        frame: FrameType | None = sys._getframe(1)
+        for _ in range(3):  # a subclass and LLM.call() may be between
+            if frame is None or frame.f_code.co_flags & inspect.CO_ASYNC_GENERATOR:
+                break
+            frame = frame.f_back
+        else:
+            frame = None
+        self._maker = None if frame is None else frame.f_code  # of the State.run that makes it
 
     def __del__(self) -> None:
         maker: CodeType | None = getattr(self, "_maker", None)
@@ -161,6 +164,7 @@ class ModelCall(Work):
         self.finish = self.output = None
         self._at = NOWHERE if context is None else context.at
         self._parts: list[str] = []
+        self._thoughts: list[str] = []
         self._blank = ""  # white space at the beginning of the text
         self._tags: ThinkTags | None = None  # made where one may be
         self._used: Usage | None = None
@@ -175,7 +179,14 @@ class ModelCall(Work):
     @property
     def cut(self) -> str | None:
         """How the response was cut off, in words; None if it is complete."""
-        return None if self.finish is None else _CUT.get(self.finish.reason)
+        where = None if self.finish is None else CUT_REASONS.get(self.finish.reason)
+        return None if where is None else f"it was cut off {where}"
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there are neither text nor pictures in the response."""
+        pictures = self.finish is not None and self.finish.metadata.get("images")
+        return not pictures and not self.text.strip()
 
     @property
     def result(self) -> Any:
@@ -237,7 +248,7 @@ class ModelCall(Work):
             parts, response_id = self._parts, self.id
             if hooks is None:
                 yield self._announce(self.llm)
-            pieces = self._stream(messages, context)
+            pieces = self._stream(messages, context, hooks)
             try:
                 async for piece in pieces:
                     if shown and type(piece) is str and parts:
@@ -250,29 +261,28 @@ class ModelCall(Work):
                             yield event
                 for event in self._end():
                     yield event
-                messages = self._correction()
+                messages = None if self.check is None else self._correction(self.check)
             except Exception as error:
-                for event in self._end_failed(error):
+                for event in self._end_failed(messages or (), error):
                     yield event
                 messages = self._shorter(messages, error)
                 if messages is None:
                     raise
             finally:
                 await close_stream(pieces)
-                if not self._reported and self._used is not None and context is not None:
-                    context.count_unread(self._report(self._used))  # cut off
+                if not self._reported and context is not None:
+                    self._count_cut_off(messages or (), context)
 
     def _stream(
-        self, messages: Sequence[Message], context: WorkContext | None
+        self, messages: Sequence[Message], context: WorkContext | None, hooks: Pipeline | None
     ) -> AsyncIterator[Piece]:
-        hooks = _hooks_around(context)
         if context is not None and hooks is not None:
             return self._hooked(messages, context, hooks)
         stream = self.llm.stream(messages, tools=self.tools, output_type=self.output_type)
         return stream if type(stream) is AsyncGeneratorType else self._checked(stream)
 
     def _hooked(
-        self, messages: Sequence[Message], context: WorkContext, hooks: HookChain
+        self, messages: Sequence[Message], context: WorkContext, hooks: Pipeline
     ) -> AsyncIterator[Any]:
         def send(request: ModelRequest) -> AsyncIterator[Piece]:
             return self._checked(
@@ -291,7 +301,7 @@ class ModelCall(Work):
             response_id=self.id,
             purpose=self.purpose,
         )
-        return hooks.model_call(request, send)
+        return model_call(hooks, request, send)
 
     def _checked(self, stream: AsyncIterator[Piece]) -> AsyncIterator[Piece]:
         if hasattr(stream, "__aiter__"):
@@ -304,13 +314,11 @@ class ModelCall(Work):
             f"{type(given).__name__}: write it as an async generator, 'async def' with 'yield'"
         )
 
-    def _correction(self) -> list[Message] | None:
+    def _correction(self, check: Callable[[Any], str | None]) -> list[Message] | None:
         """Return what to send if the response cannot be used; None if it can."""
-        if self.check is None:
-            return None
         if self.finish is not None:
             self.check_refusal(words_are_an_answer=self.refusal_is_an_answer)
-        problem = self.check(self)
+        problem = check(self)
         if problem is None:
             return None
         if self._corrected:
@@ -361,7 +369,10 @@ class ModelCall(Work):
             if isinstance(piece, Thought):
                 return self._part(piece)
             self._check_text(piece)
-            return (event for part in self._split(piece) for event in self._part(part))
+            events: list[Event] = []
+            for part in self._split(piece):
+                events += self._part(part)
+            return events
         return ()
 
     def _replace(self, piece: Replaced) -> list[Event]:
@@ -409,6 +420,7 @@ class ModelCall(Work):
 
     def _part(self, part: str) -> Iterable[TextDelta]:
         if isinstance(part, Thought):
+            self._thoughts.append(part)
             return (TextDelta(part, thought=True, response_id=self.id, at=self._at),)
         if not self._parts and not part.strip():
             self._blank += part
@@ -428,18 +440,32 @@ class ModelCall(Work):
 
     def _end(self) -> list[Event]:
         events: list[Event] = []
-        for part in self._rest():
-            events += self._part(part)
+        if self._tags is not None:
+            for part in self._rest():
+                events += self._part(part)
         self.text = "".join(self._parts)
         events.append(self._report(self._used or _unknown(self._called.model)))
         return events
 
-    def _end_failed(self, error: Exception) -> Iterable[Event]:
+    def _count_cut_off(self, messages: Sequence[Message], context: WorkContext) -> None:
+        if (used := self._used_so_far(messages)) is not None:
+            context.count_unread(self._report(used))
+
+    def _used_so_far(self, messages: Sequence[Message]) -> Usage | None:
+        """Return what the model has reported, or an estimate if it has said something, or None."""
+        if self._used is not None or not self._started:
+            return self._used
+        written = "".join([*self._thoughts, *self._parts, self._written()])
+        read, name = request_tokens(messages, self.tools), self._called.model
+        return Usage(read, count_tokens(written), model=name, estimated=True)
+
+    def _end_failed(self, messages: Sequence[Message], error: Exception) -> Iterable[Event]:
         if not self._announced:  # a hook failed before the call
             yield self._announce(self.llm)
-            yield self._report(Usage(cost=0.0, requests=0))
+            yield self._report(NOTHING)
         elif not self._reported:
-            yield self._report(failed_usage(self._used, error, said=self._started))
+            known = self._used_so_far(messages)
+            yield self._report(failed_usage(known, error, said=self._started))
 
     def _report(self, usage: Usage) -> UsageReported:
         self._reported = True
@@ -448,19 +474,7 @@ class ModelCall(Work):
         return UsageReported(usage, self.id, reason, self.purpose, at=self._at)
 
 
-def _state_that_makes_it() -> CodeType | None:
-    """Return the code of the async generator, as ``State.run`` is one, that makes the call."""
-    frame: FrameType | None = sys._getframe(2)  # of the caller of the constructor
-    for _ in range(3):  # a subclass and LLM.call() may be between
-        if frame is None:
-            return None
-        if frame.f_code.co_flags & inspect.CO_ASYNC_GENERATOR:
-            return frame.f_code
-        frame = frame.f_back
-    return None
-
-
-def _hooks_around(context: WorkContext | None) -> HookChain | None:
+def _hooks_around(context: WorkContext | None) -> Pipeline | None:
     """The hooks of a run, if there are any around model calls or their attempts, or a trace."""
     hooks = None if context is None else context.hooks
     if hooks is None or not (hooks.model or hooks.attempt or hooks.around or hooks.trace):
@@ -483,7 +497,3 @@ def is_said(call: ModelCall) -> None:
 def _unknown(model: str) -> Usage:
     """What a call used that the provider said nothing about."""
     return Usage(model=model)
-
-
-Response = ModelCall
-"""The old name of :class:`ModelCall`."""

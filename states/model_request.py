@@ -14,6 +14,7 @@ from typing import Generic, TypeVar
 
 from pydantic import ValidationError
 
+from agent_brain.common.values import error_lines
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
 from agent_brain.states import prompts
@@ -21,7 +22,6 @@ from agent_brain.states.model_call import ModelCall
 from agent_brain.states.models.llm import LLM
 from agent_brain.states.output_types import Shape, shape_of
 from agent_brain.tools.base import BaseTool
-from agent_brain.tools.values import error_lines
 
 T = TypeVar("T")
 
@@ -43,10 +43,6 @@ async def build_messages(
     plain = not llm.supports_tools
     messages = await prompts.assemble(memory, prompt, tools, plain=plain, offered=False)
     return messages if request is None else [*messages, request_message(request)]
-
-
-brief = build_messages
-"""The old name of :func:`build_messages`."""
 
 
 def request_message(request: str) -> Message:
@@ -111,16 +107,6 @@ class StructuredRequest(ModelCall, Generic[T]):
         """The data."""
         return self.output
 
-    @property
-    def answer(self) -> T:
-        """The old name of ``output``."""
-        return self.output
-
-    @property
-    def response(self) -> ModelCall:
-        """The request itself, for programs written for earlier versions."""
-        return self
-
     def _read(self) -> str | None:
         """Parse the JSON in the text; in a response that was cut off, only if it is complete."""
         if self.actions and self.tools:
@@ -139,8 +125,7 @@ class TextRequest(ModelCall):
     Args:
         llm: The model.
         messages: The messages for the model.
-        as_thoughts: Stream the answer as a thought, which is not meant for the reader. ``aside`` is
-            the old name.
+        as_thoughts: Stream the answer as a thought, which is not meant for the reader.
     """
 
     def __init__(
@@ -149,12 +134,11 @@ class TextRequest(ModelCall):
         messages: Sequence[Message],
         *,
         as_thoughts: bool = False,
-        aside: bool = False,
     ) -> None:
         super().__init__(
             llm,
             messages,
-            words="thought" if as_thoughts or aside else "shown",
+            words="thought" if as_thoughts else "shown",
             ending=prompts.ANSWER_NOW,
             check=_nothing_said,
             complaint="The model gave no answer",
@@ -165,23 +149,10 @@ class TextRequest(ModelCall):
         """The text."""
         return self.text
 
-    @property
-    def response(self) -> ModelCall:
-        """The request itself, for programs written for earlier versions."""
-        return self
-
-
-Question = ModelCall
-"""The old name of the base class of requests."""
-DataQuestion = StructuredRequest
-"""The old name of :class:`StructuredRequest`."""
-TextQuestion = TextRequest
-"""The old name of :class:`TextRequest`."""
-
 
 def _nothing_said(call: ModelCall) -> str | None:
-    """Return why there is no text, if there is none."""
-    if call.text.strip():
+    """Return why there are neither text nor pictures, if there are none."""
+    if not call.is_empty:
         return None
     if call.actions:
         return "it was a tool call, and no tool can be called here"

@@ -1,42 +1,38 @@
-"""Records what a run sends to its models and what they return, in the memory of the run."""
+"""Records the calls of a run, of models and of tools, in the memory of the run."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
     Awaitable,
     Callable,
-    Mapping,
     Sequence,
 )
 from dataclasses import asdict
-from datetime import UTC, datetime
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
+from agent_brain.common.aio import CLEANUP_SECONDS
+from agent_brain.common.ids import new_id
+from agent_brain.common.scrubber import Scrubber
+from agent_brain.common.secrets import get_logger
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
 from agent_brain.memories.runs.work import EMBEDDING
 from agent_brain.memories.store.many import in_thread_if_many
-from agent_brain.memories.trace.model_calls import (
-    ModelCallRecord,
-    ToolResultRecord,
-    Traced,
-    pack_vectors,
-)
-from agent_brain.states.aclosing import close_stream
-from agent_brain.states.hook_requests import EmbeddingRequest, ModelRequest, ToolRequest
-from agent_brain.states.models.call_data import error_to_data, hash_of, pieces_to_data
-from agent_brain.states.models.llm import LLM, Piece, Thought
-from agent_brain.states.sent_request import RequestReader, SentRequest
+from agent_brain.memories.trace.recorded_call import RecordedCall, pack_vectors
+from agent_brain.states.aclosing import close_stream, closing
+from agent_brain.states.events import Position
+from agent_brain.states.hook_requests import EmbeddingRequest, ModelRequest
+from agent_brain.states.models.call_data import error_to_data, hash_of, joined, pieces_to_data
+from agent_brain.states.models.llm import LLM, Piece
+from agent_brain.states.sent_request import RequestReader, hide_in_action, hide_secrets, tool_result
 from agent_brain.states.usage import Usage
-from agent_brain.tools.aio import CLEANUP_SECONDS
-from agent_brain.tools.calling import Outcome
-from agent_brain.tools.ids import new_id
-from agent_brain.tools.secrets import get_logger
+from agent_brain.tools.action import Action
 
 if TYPE_CHECKING:
     from agent_brain.memories.stored import StoredMemory
@@ -48,7 +44,7 @@ Send = Callable[[ModelRequest], AsyncIterator[Piece]]
 Embed = Callable[[EmbeddingRequest], Awaitable[tuple[Any, Usage]]]
 
 
-class CallTrace(Protocol):
+class CallTrace(ABC):
     """What stands between a run and its models and tools: it is told of every call.
 
     Attributes:
@@ -56,74 +52,120 @@ class CallTrace(Protocol):
             are called.
     """
 
-    replays: bool
+    replays = False
 
+    @abstractmethod
     def model_call(self, request: ModelRequest, send: Send) -> AsyncIterator[Piece]:
         """Return the pieces of a model call, of which the hooks have let the request pass."""
-        ...
+
+    @abstractmethod
+    async def embed(self, request: EmbeddingRequest, send: Embed) -> tuple[Any, Usage]:
+        """Return the vectors of texts, and what they used."""
 
     def attempt(
         self, response_id: str, llm: LLM, number: int, pieces: AsyncIterator[Any]
     ) -> AsyncIterator[Any]:
         """Return the pieces of an attempt of a model call."""
-        ...
+        return pieces
 
-    async def embed(self, request: EmbeddingRequest, send: Embed) -> tuple[Any, Usage]:
-        """Return the vectors of texts, and what they used."""
-        ...
+    async def tool_results(
+        self, at: Position, memory: Memory, results: Sequence[tuple[Action, Message, bool]]
+    ) -> None:
+        """Take note of the results of a round of calls.
 
-    async def tool_call(self, request: ToolRequest, outcome: Outcome) -> None:
-        """Take note of the result of a tool."""
-        ...
+        Args:
+            at: The step.
+            memory: The memory that they are for.
+            results: Each call as the model asked for it, its result, and whether it was cut off.
+        """
 
 
-class ModelTrace:
+class CallInProgress:
+    """A model call that is recorded while its pieces pass.
+
+    Args:
+        request: The request.
+        scrubber: Hides the secrets of the model.
+
+    Attributes:
+        attempts: The attempts so far.
+    """
+
+    def __init__(self, request: RecordedCall, scrubber: Scrubber) -> None:
+        self._request = request
+        self._scrubber = scrubber
+        self._pieces: list[Piece] = []
+        self._error: Exception | None = None
+        self._cut = True  # until it has ended
+        self._began = monotonic()
+        self.attempts: list[dict[str, Any]] = []
+
+    async def through(self, pieces: AsyncIterator[Piece]) -> AsyncGenerator[Piece, None]:
+        """Yield the pieces, and note how they end."""
+        try:
+            async with closing(pieces):
+                async for piece in pieces:
+                    self._pieces.append(piece)
+                    yield piece
+            self._cut = False
+        except Exception as error:
+            self._error, self._cut = error, False
+            raise
+
+    def recorded(self) -> RecordedCall:
+        """Return the call as far as it has come."""
+        several = len(self.attempts) > 1 or any(a["error"] for a in self.attempts)
+        error, scrubber = self._error, self._scrubber
+        return self._request.model_copy(
+            update={
+                "seconds": round(monotonic() - self._began, 3),
+                "response": tuple(pieces_to_data(self._pieces, scrubber)),
+                "error": None if error is None else error_to_data(error, scrubber),
+                "attempts": tuple(self.attempts) if several else (),
+                "cut": self._cut,
+            }
+        )
+
+
+class ModelTrace(CallTrace):
     """Records the calls of one part of a run: from its start, or a resume, to a stop.
 
     Args:
         memory: The memory of the run, which can record calls.
     """
 
-    replays = False
-
     def __init__(self, memory: Memory) -> None:
         self._memory: StoredMemory = memory  # type: ignore[assignment]  # the Brain has checked it
         self._part = new_id("part")
         self._reader = RequestReader()
-        self._attempts: dict[str, list[Mapping[str, Any]]] = {}  # by the ID of the response
+        self._calls: dict[str, CallInProgress] = {}  # by the ID of the response
 
     async def model_call(self, request: ModelRequest, send: Send) -> AsyncGenerator[Piece, None]:
         """Yield the pieces of a call, and record it when it has ended in any way."""
         sent = await read_request(self._reader, request)
-        call = _Call(self, request, sent)
-        self._attempts[request.response_id] = call.attempts
-        pieces = send(request)
+        place = self._place(request.at, request.memory)
+        place |= {"response_id": request.response_id, "purpose": request.purpose}
+        call = CallInProgress(sent.model_copy(update=place), self._reader.scrubber_of(request.llm))
+        self._calls[request.response_id] = call
         try:
-            try:
+            async with closing(call.through(send(request))) as pieces:
                 async for piece in pieces:
-                    call.pieces.append(piece)
                     yield piece
-            finally:
-                await close_stream(pieces)
-        except Exception as error:
-            call.error = error
-            await self._record_beside(call.record(), error)
-            raise
-        except BaseException:
-            call.cut = True
+        except BaseException as error:
             with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
-                await self._record_beside(call.record(), None)
+                await self._record_beside(_shortened(call.recorded()), error)
             raise
         finally:
-            self._attempts.pop(request.response_id, None)
-        await self._memory.record_call(call.record())
+            self._calls.pop(request.response_id, None)
+        await self._memory.record_call(_shortened(call.recorded()))
 
     async def attempt(
         self, response_id: str, llm: LLM, number: int, pieces: AsyncIterator[Any]
     ) -> AsyncGenerator[Any, None]:
         """Yield the pieces of an attempt, and note how it ended."""
         noted: dict[str, Any] = {"number": number, "model": llm.model, "error": None}
-        self._attempts.get(response_id, []).append(noted)
+        if (call := self._calls.get(response_id)) is not None:
+            call.attempts.append(noted)
         began = monotonic()
         try:
             async for piece in pieces:
@@ -137,36 +179,49 @@ class ModelTrace:
 
     async def embed(self, request: EmbeddingRequest, send: Embed) -> tuple[Any, Usage]:
         """Return the vectors of texts, and record them."""
-        time, began = datetime.now(UTC), monotonic()
-        scrubber = self._reader.scrubber_of(None)
+        scrubber, began = self._reader.scrubber_of(None), monotonic()
+        texts = [scrubber.text(text) for text in request.texts]
+        call = RecordedCall(
+            **self._place(request.at, request.memory),
+            response_id=request.response_id,
+            purpose=EMBEDDING,
+            model=request.model,
+            messages=tuple(map(Message.user, texts)),
+            request_hash=hash_of({"model": request.model, "texts": texts}),
+        )
 
-        def record(response: Sequence[Mapping[str, Any]], error: Any = None) -> ModelCallRecord:
-            texts = [scrubber.text(text) for text in request.texts]
-            return ModelCallRecord(
-                **self.place(request),
-                response_id=request.response_id,
-                purpose=EMBEDDING,
-                time=time,
-                seconds=round(monotonic() - began, 3),
-                model=request.model,
-                messages=tuple(map(Message.user, texts)),
-                request_hash=hash_of({"model": request.model, "texts": texts}),
-                response=tuple(response),
-                error=None if error is None else error_to_data(error, scrubber),
-            )
+        def ended(**how: Any) -> RecordedCall:
+            return call.model_copy(update={"seconds": round(monotonic() - began, 3), **how})
 
         try:
             vectors, usage = await send(request)
         except Exception as error:
-            await self._record_beside(record((), error), error)
+            await self._record_beside(ended(error=error_to_data(error, scrubber)), error)
             raise
         made = [] if request.embedder.local else pack_vectors(vectors)
-        await self._memory.record_call(record([*made, {"usage": asdict(usage)}]))
+        await self._memory.record_call(ended(response=(*made, {"usage": asdict(usage)})))
         return vectors, usage
 
-    def place(self, request: EmbeddingRequest | ModelRequest) -> dict[str, Any]:
+    async def tool_results(
+        self, at: Position, memory: Memory, results: Sequence[tuple[Action, Message, bool]]
+    ) -> None:
+        """Record the results of a round of calls, whole, in one write."""
+        place, scrubber = self._place(at, memory), self._reader.scrubber_of(None)
+        in_session = memory.control is self._memory.control and self._memory.durable
+        calls: list[RecordedCall] = []
+        for action, message, cut in results:
+            result = tool_result(message)
+            kept = {} if in_session else {"attachments": result.attachments}
+            hidden = hide_secrets(result, scrubber).model_copy(
+                update={**kept, "metadata": result.metadata}
+            )
+            asked = hide_in_action(action, scrubber)
+            calls.append(RecordedCall(**place, action=asked, messages=(hidden,), cut=cut))
+        await self._memory.record_call(*calls)
+
+    def _place(self, at: Position, memory: Memory | None) -> dict[str, Any]:
         """Return the fields that say where a call was made."""
-        at, control = request.at, None if request.memory is None else request.memory.control
+        control = None if memory is None else memory.control
         return {
             "run_id": at.run_id,
             "step": at.step,
@@ -177,109 +232,26 @@ class ModelTrace:
             "move": 0 if control is None else control.moves,
         }
 
-    async def tool_call(self, request: ToolRequest, outcome: Outcome) -> None:
-        """Record the result of a tool, unless the messages of the session have it."""
-        memory = request.memory
-        if memory is None or (memory.control is self._memory.control and self._memory.durable):
-            return
-        at, scrubber = request.at, self._reader.scrubber_of(None)
-        content = outcome.content if outcome.full is None else outcome.full
-        result = ToolResultRecord(
-            run_id=at.run_id,
-            step=at.step,
-            state=at.state,
-            path=at.path,
-            part=self._part,
-            branch=memory.control.branch,
-            action=request.action.model_copy(
-                update={"args": scrubber.data(dict(request.action.args))}
-            ),
-            content=scrubber.text(content),
-            is_error=outcome.is_error,
-            media=tuple(
-                {"media_type": m.media_type, "data": m.data, "name": m.name} for m in outcome.media
-            ),
-        )
-        await self._memory.record_call(result)
-
-    async def _record_beside(self, call: Traced, error: Exception | None) -> None:
+    async def _record_beside(self, call: RecordedCall, error: BaseException) -> None:
         """Record a call that failed; if that fails too, only note it."""
         try:
             await self._memory.record_call(call)
         except Exception as trouble:
-            if error is None:
-                log.warning("A model call that was cut off could not be recorded: %s", trouble)
-            else:
+            if isinstance(error, Exception):
                 error.add_note(f"Besides, the model call could not be recorded: {trouble!r}")
-
-    @property
-    def reader(self) -> RequestReader:
-        """Reads the requests."""
-        return self._reader
+            else:
+                log.warning("A model call that was cut off could not be recorded: %s", trouble)
 
 
-class _Call:
-    """A call in progress."""
-
-    def __init__(self, trace: ModelTrace, request: ModelRequest, sent: SentRequest) -> None:
-        self._trace = trace
-        self._request = request
-        self._sent = sent
-        self._time, self._began = datetime.now(UTC), monotonic()
-        self.pieces: list[Piece] = []
-        self.attempts: list[Mapping[str, Any]] = []
-        self.error: Exception | None = None
-        self.cut = False
-
-    def record(self) -> ModelCallRecord:
-        """Return what is stored of the call."""
-        request, sent = self._request, self._sent
-        scrubber = self._trace.reader.scrubber_of(request.llm)
-        several = len(self.attempts) > 1 or any(a["error"] for a in self.attempts)
-        return ModelCallRecord(
-            **self._trace.place(request),
-            response_id=request.response_id,
-            purpose=request.purpose,
-            time=self._time,
-            seconds=round(monotonic() - self._began, 3),
-            model=request.llm.model,
-            params=sent.params,
-            messages=sent.messages,
-            tools=sent.tools,
-            output_schema=sent.output_schema,
-            request_hash=sent.hash,
-            response=tuple(pieces_to_data(joined(self.pieces), scrubber)),
-            error=None if self.error is None else error_to_data(self.error, scrubber),
-            attempts=tuple(self.attempts) if several else (),
-            cut=self.cut,
-        )
+def _shortened(call: RecordedCall) -> RecordedCall:
+    """Return ``call`` with the chunks of its texts joined."""
+    return call.model_copy(update={"response": tuple(joined(call.response))})
 
 
-async def read_request(reader: RequestReader, request: ModelRequest) -> SentRequest:
+async def read_request(reader: RequestReader, request: ModelRequest) -> RecordedCall:
     """Return a request as data, in a thread if it is long."""
 
-    def read(messages: Sequence[Message]) -> SentRequest:
+    def read(messages: Sequence[Message]) -> RecordedCall:
         return reader.read(request.llm, messages, request.tools, request.output_type)
 
     return await in_thread_if_many(request.messages, read, FEW)
-
-
-def joined(pieces: Sequence[Piece]) -> list[Piece]:
-    """Return the pieces with texts that follow each other joined."""
-    found: list[Piece] = []
-    texts: list[str] = []
-    kind: type = str
-    for piece in pieces:
-        if isinstance(piece, str):
-            its = Thought if isinstance(piece, Thought) else str
-            if texts and its is not kind:
-                found.append(kind("".join(texts)))
-                texts = []
-            kind = its
-            texts.append(piece)
-            continue
-        if texts:
-            found.append(kind("".join(texts)))
-            texts = []
-        found.append(piece)
-    return [*found, kind("".join(texts))] if texts else found

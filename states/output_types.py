@@ -12,9 +12,9 @@ from pydantic import BaseModel, Field, GetJsonSchemaHandler, TypeAdapter, Valida
 from pydantic import create_model as create_pydantic_model
 from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, from_json, to_json
 
+from agent_brain.common.json_values import INCOMPLETE, json_values
 from agent_brain.states.errors import StateDefinitionError
-from agent_brain.states.output_unions import Member, choose, members_of, resolved
-from agent_brain.tools.json_values import INCOMPLETE, json_values
+from agent_brain.states.output_unions import Member, choose, members_of, name_of, resolved
 
 T = TypeVar("T")
 
@@ -128,26 +128,31 @@ class Shape(Generic[T]):
             return written
         return cast(str, json.loads(written))
 
-    def restore(self, value: Any) -> T:
+    def restore(self, value: Any, class_name: str | None = None) -> T:
         """Return the value of stored JSON data; a value of the type is returned unchanged.
+
+        Args:
+            value: The data, or a value of the type.
+            class_name: The name of the class that it was of, which may be a member of a union.
 
         Raises:
             ValidationError: It is not of the type.
         """
-        if self._holds(value):
+        member = self.members.get(name_of(class_name or ""))
+        kinds = (each.kind for each in self.members.values()) if self.members else (self.type,)
+        is_value = class_name in (None, type(value).__name__)  # and not JSON of it
+        if is_value and any(_holds(kind, value) for kind in kinds):
             return cast(T, value)
+        adapter = self._adapter if member is None else member.adapter
         data = to_json(value, by_alias=True, fallback=str)
         try:
-            return cast(T, self._adapter.validate_json(data, by_alias=True, by_name=True))
+            return cast(T, adapter.validate_json(data, by_alias=True, by_name=True))
         except ValidationError:
             return cast(T, self._adapter.validate_python(value, by_alias=True, by_name=True))
 
-    def _holds(self, value: Any) -> bool:
-        """Return whether ``value`` is an object of the type, and not JSON data."""
-        try:
-            return not get_args(self.type) and isinstance(value, self.type)
-        except TypeError:  # a type without instances, such as a TypedDict
-            return False
+    def has(self, class_name: str | None) -> bool:
+        """Return whether the type is a class of this name, or a union that has one."""
+        return class_name == self.name or name_of(class_name or "") in self.members
 
     def _from_json(self, text: str) -> T:
         return self._finite(self._validated(text), text)
@@ -238,6 +243,14 @@ def _root_model(name: str, output_type: OutputType) -> type[BaseModel]:
 
 def _value_model(name: str, output_type: OutputType) -> type[BaseModel]:
     return create_pydantic_model(_as_title(name), value=(output_type, ...))
+
+
+def _holds(kind: Any, value: Any) -> bool:
+    """Return whether ``value`` is an object of a type."""
+    try:
+        return not get_args(kind) and isinstance(value, kind)
+    except TypeError:  # a type without instances, such as a TypedDict
+        return False
 
 
 def _name_of(output_type: OutputType) -> str:

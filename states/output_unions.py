@@ -13,13 +13,15 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from agent_brain.tools.values import error_lines
+from agent_brain.common.values import error_lines
 
 
 class Member:
     """A member of a union.
 
     Attributes:
+        adapter: Validates data of it.
+        kind: The type.
         name: Its name.
         schema: The JSON Schema of an object with it: of itself, or with the field ``value``.
 
@@ -30,8 +32,9 @@ class Member:
 
     def __init__(self, name: str, kind: Any) -> None:
         self.name = name
-        self._adapter: TypeAdapter[Any] = TypeAdapter(kind)
-        schema = resolved(self._adapter.json_schema())
+        self.kind = kind
+        self.adapter: TypeAdapter[Any] = TypeAdapter(kind)
+        schema = resolved(self.adapter.json_schema())
         self.is_object = schema.get("type") == "object"
         self._properties = schema.get("properties", {})
         self._open = not self.is_object or bool(schema.get("additionalProperties"))
@@ -49,7 +52,7 @@ class Member:
         """
         if not self.is_object and isinstance(data, dict) and data.keys() == {"value"}:
             data = data["value"]
-        return self._adapter.validate_json(json.dumps(data))
+        return self.adapter.validate_json(json.dumps(data))
 
     def unknown_fields(self, data: Any) -> list[str]:
         """Return the fields in ``data`` that the type does not have."""
@@ -71,7 +74,7 @@ def members_of(kind: Any) -> dict[str, Member]:
         return {}
     members: dict[str, Member] = {}
     for part in get_args(kind):
-        name = _name_of(part)
+        name = name_of(part)
         if name in members:
             name = f"{name}_{len(members) + 1}"
         members[name] = Member(name, part)
@@ -116,15 +119,31 @@ def _unfit(
     return ValidationError.from_exception_data(name, [InitErrorDetails(type=problem, input=data)])
 
 
-def resolved(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a JSON Schema whose root is no reference, as that of a recursive model is."""
-    reference = schema.get("$ref")
-    if not isinstance(reference, str):
-        return dict(schema)
-    definitions = schema.get("$defs", {})
-    return {**definitions[reference.rsplit("/", 1)[-1]], "$defs": definitions}
+def resolved(
+    schema: Mapping[str, Any], definitions: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return a JSON Schema that is no reference itself, as the root of a recursive model's is.
+
+    Args:
+        schema: The schema.
+        definitions: What references lead to; by default its own ``$defs``.
+
+    Raises:
+        KeyError: The reference leads to none of them.
+    """
+    rest = dict(schema)
+    reference = rest.pop("$ref", None)
+    if reference is None:
+        return rest
+    known: Mapping[str, Any] = schema.get("$defs", {}) if definitions is None else definitions
+    return {**known[str(reference).rsplit("/", 1)[-1]], **rest}
 
 
-def _name_of(kind: Any) -> str:
+def name_of(kind: Any) -> str:
+    """Return the name of a member, without signs that the name of a tool cannot have.
+
+    Args:
+        kind: The type, or its name.
+    """
     name = getattr(kind, "__name__", None) or str(kind)
     return re.sub(r"[^A-Za-z0-9_-]", "_", name)[:40]

@@ -11,8 +11,8 @@ import re
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from agent_brain.common.json_values import json_value_at, json_values
 from agent_brain.tools.action import Action
-from agent_brain.tools.json_values import json_value_at, json_values
 
 _NAME_KEYS = ("name", "action", "tool", "function")
 _ARGS_KEYS = ("args", "arguments", "action_input", "input", "parameters")

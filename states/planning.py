@@ -7,6 +7,7 @@ from enum import Enum
 
 from pydantic import BaseModel, Field
 
+from agent_brain.common.values import check_count
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
 from agent_brain.states import prompts
@@ -17,7 +18,6 @@ from agent_brain.states.models.llm import LLM, Thought
 from agent_brain.states.models.resolve import as_llm
 from agent_brain.states.session_state import Notes
 from agent_brain.states.work import StreamItem
-from agent_brain.tools.values import is_count
 
 PLANNING = (
     "You plan how to reach the user's goal with these tools, and do not carry it out: {tools}\n"
@@ -88,8 +88,7 @@ class PlanningState(State):
         max_steps: int = 10,
         prompt: prompts.Prompt = PLANNING,
     ) -> None:
-        if not is_count(max_steps):
-            raise StateDefinitionError(f"max_steps must be at least 1, not {max_steps!r}")
+        check_count(StateDefinitionError, "max_steps", max_steps)
         self.llm = as_llm(llm)
         self.on_plan = on_plan
         self.on_nothing = on_nothing

@@ -12,11 +12,11 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TypeAlias
 
+from agent_brain.common.aio import maybe_await
+from agent_brain.common.text import as_data, to_compact_json
 from agent_brain.memories.base import Memory
-from agent_brain.memories.message import PARTIAL, Message, Role, is_partial, text_for_model
-from agent_brain.tools.aio import maybe_await
+from agent_brain.memories.message import PARTIAL, Message, Role, is_cut_off, text_for_model
 from agent_brain.tools.base import BaseTool
-from agent_brain.tools.text import as_data, to_compact_json
 
 SYSTEM, TOOL = Role.SYSTEM, Role.TOOL  # looking up an enum member is slow
 _REQUESTING = (Role.USER, TOOL)
@@ -122,7 +122,7 @@ class Request(list[Message]):
 
 
 def _is_to_be_formed(memory: Memory, request: list[Message], start: int) -> bool:
-    """Whether a request holds system messages, or partial answers, from ``start`` on.
+    """Whether a request holds system messages, or answers that were cut off, from ``start`` on.
 
     Looks at those that are new.
 
@@ -133,7 +133,7 @@ def _is_to_be_formed(memory: Memory, request: list[Message], start: int) -> bool
     end = len(known)
     same = request[:end] == known or request[start:end] == known[start:]  # but for the prompt
     for message in request[end if same else start :]:
-        if message.role is SYSTEM or (message.metadata and is_partial(message)):
+        if message.role is SYSTEM or (message.metadata and is_cut_off(message)):
             return True
     memory.last_request = request
     return False
@@ -193,7 +193,7 @@ def as_request(messages: Sequence[Message], closing: str = GO_ON) -> Sequence[Me
     """``messages`` in the form that every model takes.
 
     One system message, first, with the text of all of them; and a user message or tool results at
-    the end. A partial answer is marked as one.
+    the end. An answer that was cut off is marked.
 
     Args:
         messages: What a model is to see.
@@ -208,7 +208,7 @@ def as_request(messages: Sequence[Message], closing: str = GO_ON) -> Sequence[Me
 
 
 def _formed(messages: Sequence[Message]) -> list[Message]:
-    request = [_marked(m) if m.metadata and is_partial(m) else m for m in messages]
+    request = [_marked(m) if m.metadata and is_cut_off(m) else m for m in messages]
     systems = [message for message in request if message.role is SYSTEM]
     if not systems or (len(systems) == 1 and request[0] is systems[0]):
         return request
@@ -218,8 +218,9 @@ def _formed(messages: Sequence[Message]) -> list[Message]:
 
 
 def _marked(message: Message) -> Message:
-    """Return a partial answer as a model is shown it."""
-    metadata = {name: value for name, value in message.metadata.items() if name != PARTIAL}
+    """Return an answer that was cut off as a model is shown it."""
+    marks = (PARTIAL, "finish_reason")
+    metadata = {name: value for name, value in message.metadata.items() if name not in marks}
     return message.model_copy(update={"content": text_for_model(message), "metadata": metadata})
 
 

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from enum import Enum
 from typing import Literal
 
+from agent_brain.common.suggest import did_you_mean
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message, Role, trusted
 from agent_brain.states import prompts
@@ -28,7 +29,6 @@ from agent_brain.states.parsing import parse_reasoning
 from agent_brain.states.work import StreamItem
 from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
-from agent_brain.tools.suggest import did_you_mean
 
 Mode = Literal["auto", "native", "text"]
 
@@ -50,8 +50,7 @@ class ReasoningState(State):
         on_answer: The next state otherwise.
         prompt: The system prompt; the default depends on the mode.
         mode: ``"native"``, ``"text"``, or ``"auto"`` for what the model supports.
-        as_thoughts: Stream the text as thoughts, as another state gives the answer. ``aside`` is
-            the old name.
+        as_thoughts: Stream the text as thoughts, as another state gives the answer.
         output_type: The type of the answer, as in :class:`AnswerState`. A model that calls tools
             natively is offered a tool that takes it, ``final_result``, or one for each member of a
             union of objects. An answer that is not valid goes back to the model once.
@@ -71,7 +70,6 @@ class ReasoningState(State):
         prompt: prompts.Prompt | None = None,
         mode: Mode = "auto",
         as_thoughts: bool = False,
-        aside: bool = False,
         output_type: OutputType | None = None,
         sent_from: str | None = None,
     ) -> None:
@@ -85,7 +83,7 @@ class ReasoningState(State):
         self.on_answer = on_answer
         self.prompt = prompt
         self.mode: Mode = mode
-        self.as_thoughts = as_thoughts or aside
+        self.as_thoughts = as_thoughts
         self.output_type = output_type
         self.sent_from = sent_from
         self._outputs = {} if output_type is None else output_tools(shape_of(output_type))
@@ -216,7 +214,7 @@ class _AgentCall(ModelCall):
 
 def _problem(call: ModelCall) -> str | None:
     """Return why a response cannot be used, if it cannot."""
-    if call.actions or call.text.strip():
+    if call.actions or not call.is_empty:
         return None
     empty = "it was empty: neither text nor a tool call"
     return f"{call.cut} before it said anything" if call.cut else empty

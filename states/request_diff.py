@@ -1,4 +1,4 @@
-"""How a request differs from a recorded one, in lines that a person can read. Private."""
+"""How a request differs from a recorded one, in lines that a person can read."""
 
 from __future__ import annotations
 
@@ -7,43 +7,50 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from agent_brain.tools.text import to_compact_json
+from agent_brain.common.text import to_compact_json
+from agent_brain.memories.trace.recorded_call import RecordedCall
+from agent_brain.states.models.call_data import request_to_data
 
-Data = dict[str, Any]
 
-
-def describe_request(request: Data) -> str:
+def describe_request(call: RecordedCall) -> str:
     """Return the last message of a request in a few words."""
-    if not request["messages"]:
+    if not call.messages:
         return "no messages"
-    last = request["messages"][-1]
-    words = " ".join(str(last.get("content", "")).split())
-    return f"{last.get('role')}: {words[:77] + '…' if len(words) > 78 else words}"
+    last = call.messages[-1]
+    words = " ".join(last.content.split())
+    return f"{last.role}: {words[:77] + '…' if len(words) > 78 else words}"
 
 
-def similarity(one: Data, other: Data) -> float:
+def similarity(one: RecordedCall, other: RecordedCall) -> float:
     """Return how similar two requests are, from 0 to 1."""
-    texts = (to_compact_json(one), to_compact_json(other))
-    return difflib.SequenceMatcher(None, *texts, autojunk=False).quick_ratio()
+    text, another = (to_compact_json(request_to_data(call)) for call in (one, other))
+    return difflib.SequenceMatcher(None, text, another, autojunk=False).quick_ratio()
 
 
-def explain_request(recorded: Data, made: Data) -> str:
+def differing_fields(recorded: RecordedCall, made: RecordedCall) -> str:
+    """Return the names of what differs."""
+    one, other = request_to_data(recorded), request_to_data(made)
+    return ", ".join(name for name in one if one[name] != other[name]).replace("_", " ")
+
+
+def explain_request(recorded: RecordedCall, made: RecordedCall) -> str:
     """Return the lines that differ, with those around them; empty if none do."""
     lines = difflib.unified_diff([*_lines(recorded)], [*_lines(made)], lineterm="", n=2)
     shown = ["…" if line.startswith("@@") else line for line in [*lines][3:]]  # after the headers
     return "\n".join(f"  {line}" for line in shown)
 
 
-def _lines(request: Data) -> Iterator[str]:
-    yield f"model: {request.get('model')}"
-    for message in request.get("messages") or ():
-        yield from _block(f"{message.get('role')}:", str(message.get("content", "")))
+def _lines(call: RecordedCall) -> Iterator[str]:
+    request = request_to_data(call)
+    yield f"model: {request['model']}"
+    for message in request["messages"]:
+        yield from _block(f"{message['role']}:", message["content"])
         for name in sorted(message.keys() - {"role", "content"}):
             yield f"    {name}: {to_compact_json(message[name])}"
-    for tool in request.get("tools") or ():
+    for tool in request["tools"]:
         yield from _block(f"tool {tool.get('name')}:", str(tool.get("description", "")))
         yield from _schema("input_schema", tool.get("input_schema"))
-    yield from _schema("output_schema", request.get("output_schema"))
+    yield from _schema("output_schema", request["output_schema"])
 
 
 def _schema(name: str, schema: Any) -> Iterator[str]:

@@ -9,6 +9,9 @@ from typing import TypeAlias
 
 import anyio
 
+from agent_brain.common.aio import maybe_await
+from agent_brain.common.errors import FinalError
+from agent_brain.common.values import is_amount, is_count
 from agent_brain.memories.base import Memory
 from agent_brain.states.aclosing import closing
 from agent_brain.states.base import State, seal
@@ -30,9 +33,7 @@ from agent_brain.states.work import (
     next_item,
     perform,
 )
-from agent_brain.tools.aio import maybe_await
-from agent_brain.tools.errors import FinalError, InputNeeded, SleepNeeded
-from agent_brain.tools.values import is_amount, is_count
+from agent_brain.tools.errors import InputNeeded, SleepNeeded
 
 Hook: TypeAlias = Callable[[Memory], Awaitable[None] | None]
 RetryOn: TypeAlias = (
@@ -149,18 +150,17 @@ class GuardedState(State):
         if self.before is not None:
             await maybe_await(self.before(memory))
         for attempt in range(self.retries + 1):
+            clock = None if self.timeout is None else Clock(self.timeout)
+            failed: Exception | None = None
             streamed = False
             try:
-                async with closing(self._guarded(memory)) as items:
-                    failed: Exception | None = None
+                async with closing(self.wrapped.run(memory)) as items:
                     while True:
                         try:
-                            item = await next_item(items, failed)
+                            item = await self._next(items, failed, clock)
                         except StopAsyncIteration:
                             break
                         failed = None
-                        if isinstance(item, Work):
-                            item = _Watched(item)
                         try:
                             yield item
                         except Exception as error:  # of the work that the state waits for
@@ -183,6 +183,21 @@ class GuardedState(State):
         if self.after is not None:
             await maybe_await(self.after(memory))
 
+    async def _next(
+        self, items: AsyncIterator[StreamItem], failed: Exception | None, clock: Clock | None
+    ) -> StreamItem:
+        """Return the next item of the wrapped state, within the time limit."""
+        try:
+            if clock is None:
+                item = await next_item(items, failed)
+            elif isinstance(failed, OutOfTimeError) and clock.left <= 0:
+                raise failed
+            else:
+                item = await clock.wait(next_item(items, failed))
+        except OutOfTimeError as error:
+            raise StateTimeoutError(type(self.wrapped).__name__, self.timeout or 0) from error
+        return _Watched(item, clock) if isinstance(item, Work) else item
+
     async def _is_retried(self, error: Exception) -> bool:
         retry_on = self.retry_on
         if retry_on is None:
@@ -190,30 +205,6 @@ class GuardedState(State):
         if isinstance(retry_on, type | tuple):
             return isinstance(error, retry_on)
         return bool(await maybe_await(retry_on(error)))
-
-    async def _guarded(self, memory: Memory) -> AsyncGenerator[StreamItem, None]:
-        """Yield what the wrapped state yields, within the time limit."""
-        clock = None if self.timeout is None else Clock(self.timeout)
-        failed: Exception | None = None
-        async with closing(self.wrapped.run(memory)) as items:
-            try:
-                while True:
-                    following = next_item(items, failed)
-                    try:
-                        item = await (following if clock is None else clock.wait(following))
-                    except StopAsyncIteration:
-                        return
-                    failed = None
-                    if clock is not None and isinstance(item, Work):
-                        item = _Watched(item, clock)
-                    try:
-                        yield item
-                    except Exception as error:  # of the work that the state waits for
-                        if isinstance(error, OutOfTimeError) and clock and clock.left <= 0:
-                            raise
-                        failed = error
-            except OutOfTimeError as error:
-                raise StateTimeoutError(type(self.wrapped).__name__, self.timeout or 0) from error
 
     async def costs_nothing(self, memory: Memory) -> bool:
         """Return what the wrapped state returns."""

@@ -2,50 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from re import Pattern
 from typing import Any
 
 from pydantic import BaseModel
 
+from agent_brain.common.scrubber import Scrubber
+from agent_brain.common.text import clean_json
 from agent_brain.memories.message import Message
-from agent_brain.memories.trace.model_calls import ModelCallRecord, without_bytes
+from agent_brain.memories.runs.human_requests import EDITED
+from agent_brain.memories.trace.recorded_call import RecordedCall, without_bytes
+from agent_brain.memories.views.truncated_results import FULL_RESULT
 from agent_brain.states.models.call_data import hash_of, request_to_data, schema_of, tool_to_data
 from agent_brain.states.models.llm import LLM
+from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
-from agent_brain.tools.scrubber import Scrubber
-from agent_brain.tools.text import clean_json
 
 MOST = 20_000  # messages whose hidden form is kept
 
 
-@dataclass(frozen=True, slots=True)
-class SentRequest:
-    """A request without secrets.
+class RequestReader:
+    """Hides the secrets in requests, once in each message.
 
-    Attributes:
-        model: The name of the model.
-        params: Its parameters.
-        messages: The messages, without the bytes of attachments.
-        tools: What the model was told of the tools.
-        output_schema: The JSON Schema of the requested data.
-        data: All of it in the form in which requests are compared.
-        hash: The hash of that.
+    Args:
+        patterns: Regular expressions of further secrets.
     """
 
-    model: str
-    params: Mapping[str, Any]
-    messages: tuple[Message, ...]
-    tools: tuple[Mapping[str, Any], ...]
-    output_schema: Mapping[str, Any] | None
-    data: Mapping[str, Any]
-    hash: str
-
-
-class RequestReader:
-    """Hides the secrets in requests, once in each message."""
-
-    def __init__(self) -> None:
+    def __init__(self, patterns: Iterable[str | Pattern[str]] = ()) -> None:
+        self._patterns = tuple(patterns)
         self._hidden: dict[str, tuple[Message, Message]] = {}  # by ID: as it is, as it is recorded
         self._scrubbers: dict[int, tuple[LLM | None, Scrubber]] = {}
 
@@ -53,7 +38,7 @@ class RequestReader:
         """Return what hides the secrets of a model."""
         known = self._scrubbers.get(id(llm))
         if known is None:
-            known = self._scrubbers[id(llm)] = llm, Scrubber(params=_params_of(llm))
+            known = self._scrubbers[id(llm)] = llm, Scrubber(self._patterns, _params_of(llm))
         return known[1]
 
     def read(
@@ -62,15 +47,17 @@ class RequestReader:
         messages: Sequence[Message],
         tools: Sequence[BaseTool],
         output_type: type[BaseModel] | None,
-    ) -> SentRequest:
-        """Return a request without secrets."""
+    ) -> RecordedCall:
+        """Return a request without secrets, as a call that has no response yet."""
         scrubber = self.scrubber_of(llm)
-        hidden = tuple(self._message(message, scrubber) for message in messages)
-        told = tuple(scrubber.data(clean_json(tool_to_data(tool))) for tool in tools)
-        schema = scrubber.data(schema_of(output_type))
-        data = request_to_data(llm.model, hidden, told, schema)
-        params = scrubber.data(clean_json(_plain(_params_of(llm))))
-        return SentRequest(llm.model, params, hidden, told, schema, data, hash_of(data))
+        call = RecordedCall(
+            model=llm.model,
+            params=scrubber.data(clean_json(_plain(_params_of(llm)))),
+            messages=tuple(self._message(message, scrubber) for message in messages),
+            tools=tuple(scrubber.data(clean_json(tool_to_data(tool))) for tool in tools),
+            output_schema=scrubber.data(schema_of(output_type)),
+        )
+        return with_hash(call)
 
     def _message(self, message: Message, scrubber: Scrubber) -> Message:
         known = self._hidden.get(message.id)
@@ -83,9 +70,9 @@ class RequestReader:
         return hidden
 
 
-def data_of(call: ModelCallRecord) -> dict[str, Any]:
-    """Return the request of a recorded call in the form in which requests are compared."""
-    return request_to_data(call.model, call.messages, call.tools, call.output_schema)
+def with_hash(call: RecordedCall) -> RecordedCall:
+    """Return ``call`` with the hash of its request."""
+    return call.model_copy(update={"request_hash": hash_of(request_to_data(call))})
 
 
 def hide_secrets(message: Message, scrubber: Scrubber) -> Message:
@@ -95,21 +82,31 @@ def hide_secrets(message: Message, scrubber: Scrubber) -> Message:
     if (content := scrubber.text(message.content)) != message.content:
         changed["content"] = content
     if message.tool_calls:
-        calls = tuple(
-            call.model_copy(
-                update={
-                    "args": scrubber.data(dict(call.args)),
-                    "unparsed": scrubber.data(call.unparsed),
-                }
-            )
-            for call in message.tool_calls
-        )
+        calls = tuple(hide_in_action(call, scrubber) for call in message.tool_calls)
         if calls != message.tool_calls:
             changed["tool_calls"] = calls
+    if message.attachments:
+        changed["attachments"] = tuple(
+            a.model_copy(update={"url": scrubber.data(a.url)}) for a in message.attachments
+        )
     if message.metadata:
         sent = {k: v for k, v in message.metadata.items() if k == "provider_data"}
         changed["metadata"] = scrubber.data(sent)
     return message.model_copy(update=changed) if changed else message
+
+
+def tool_result(message: Message) -> Message:
+    """Return the result of a call as the tool returned it, with what a person decided."""
+    full = message.metadata.get(FULL_RESULT)
+    content = full if isinstance(full, str) else message.content.removeprefix(EDITED)
+    decided = {name: value for name, value in message.metadata.items() if name == "decision"}
+    return message.model_copy(update={"content": content, "metadata": decided})
+
+
+def hide_in_action(action: Action, scrubber: Scrubber) -> Action:
+    """Return a call of a tool without secrets in its arguments."""
+    hidden = {"args": scrubber.data(dict(action.args)), "unparsed": scrubber.data(action.unparsed)}
+    return action.model_copy(update=hidden)
 
 
 def _params_of(llm: LLM | None) -> dict[str, Any]:

@@ -11,10 +11,10 @@ from weakref import WeakKeyDictionary
 from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticSerializationError
 
+from agent_brain.common.suggest import did_you_mean
 from agent_brain.memories.base import Memory
 from agent_brain.memories.errors import ScratchError
 from agent_brain.states.errors import StateDefinitionError
-from agent_brain.tools.suggest import did_you_mean
 
 Scope: TypeAlias = Literal["run", "session"]
 
@@ -104,8 +104,6 @@ class Notes(BaseModel):
         """Return the record, or an empty one if it has ended."""
         notes = cls.read(memory)
         return cls() if notes.ended else notes
-
-    take_up = load  # the name of earlier versions
 
     def write(self, memory: Memory) -> None:
         """Store this record in place of the one before.

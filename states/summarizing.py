@@ -7,14 +7,14 @@ from contextlib import aclosing
 
 from pydantic import BaseModel, ValidationError
 
+from agent_brain.common.text import to_compact_json
+from agent_brain.common.values import error_lines
 from agent_brain.memories.message import Message
 from agent_brain.memories.views.summary_writer import ITSELF, read_form
 from agent_brain.states.model_call import ModelCall, is_said
 from agent_brain.states.models.llm import LLM
 from agent_brain.states.models.resolve import as_llm
 from agent_brain.states.prompts import as_text
-from agent_brain.tools.text import to_compact_json
-from agent_brain.tools.values import error_lines
 
 SUMMARY = """\
 You keep the running summary of a conversation, which will stand in for the messages you are given.

@@ -8,15 +8,20 @@ from contextlib import AsyncExitStack, aclosing
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import anyio
 
+from agent_brain.common.aio import CLEANUP_SECONDS
+from agent_brain.common.errors import FinalError
+from agent_brain.common.secrets import hide_in_result
 from agent_brain.memories.base import Memory
 from agent_brain.memories.control import SUSPENDED
 from agent_brain.memories.errors import STORE_ERRORS
 from agent_brain.memories.message import Attachment, Message, Role, trusted
 from agent_brain.memories.runs.calls import uncertain
+from agent_brain.memories.runs.human_requests import EDITED
+from agent_brain.memories.runs.work import with_step
 from agent_brain.states.background import live
 from agent_brain.states.events import (
     ActionFinished,
@@ -27,20 +32,19 @@ from agent_brain.states.events import (
     SleepRequested,
     ToolProgress,
 )
-from agent_brain.states.hook_chain import HookChain
 from agent_brain.states.hook_requests import ToolRequest, ToolResponse
-from agent_brain.states.hooks import Hook
 from agent_brain.states.nested_tools import NestedRun, NestedTool
+from agent_brain.states.pipeline import Pipeline, ToolPassage
 from agent_brain.states.work import Work, WorkContext, position_of
 from agent_brain.tools.action import Action
-from agent_brain.tools.aio import CLEANUP_SECONDS
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.calling import Outcome, call_tool, fit_result
-from agent_brain.tools.context import ToolContext
-from agent_brain.tools.errors import FinalError, InputNeeded, SleepNeeded, ToolArgumentsError
-from agent_brain.tools.progress import Progress, progress_sink
+from agent_brain.tools.context import Progress, ToolContext
+from agent_brain.tools.errors import InputNeeded, SleepNeeded, ToolArgumentsError
 from agent_brain.tools.result import Media
-from agent_brain.tools.secrets import hide_in_result
+
+if TYPE_CHECKING:
+    from agent_brain.states.model_trace import CallTrace
 
 Report: TypeAlias = Callable[[Event], object]
 
@@ -53,12 +57,13 @@ class _Call:
 
     Attributes:
         action: The call as it is run, edited by a person or by hooks.
+        asked: The call as the model asked for it.
         tool: The tool, if it is offered.
         outcome: The result, once there is one.
         message: The result as a message, made once.
+        passage: Its way through the hooks, if there are any.
         question: The question of the tool to a person, if any.
         wake_at: When it runs again, if the tool waits for a time.
-        entered: The hooks that are called after a nested call.
         begun: Whether it may have taken effect.
         reported: Whether its ``ActionFinished`` was streamed before a wait or a crash, or comes
             from the branch that it ran as.
@@ -66,10 +71,11 @@ class _Call:
 
     __slots__ = (
         "action",
+        "asked",
         "begun",
-        "entered",
         "message",
         "outcome",
+        "passage",
         "question",
         "reported",
         "tool",
@@ -77,13 +83,13 @@ class _Call:
     )
 
     def __init__(self, action: Action, tool: BaseTool | None) -> None:
-        self.action = action
+        self.action = self.asked = action
         self.tool = tool
         self.outcome: Outcome | None = None
         self.message: Message | None = None
         self.question: str | None = None
         self.wake_at: datetime | None = None
-        self.entered: tuple[Sequence[Hook], ToolRequest] | None = None
+        self.passage: ToolPassage | None = None
         self.begun = self.reported = False
 
 
@@ -96,9 +102,17 @@ class ToolRound(Work):
         memory: The memory of the run.
         cause: ``cause_by`` of the results.
         max_concurrency: Maximum number of calls at once, started in order; None for all of them.
+        ends_step: The step ends with the round, so that the last result is written with it.
     """
 
-    def __init__(self, memory: Memory, cause: str, max_concurrency: int | None = None) -> None:
+    def __init__(
+        self,
+        memory: Memory,
+        cause: str,
+        max_concurrency: int | None = None,
+        *,
+        ends_step: bool = False,
+    ) -> None:
         self.memory = memory
         self.control = control = memory.control
         self.cause = cause
@@ -107,6 +121,7 @@ class ToolRound(Work):
         self.tools = tools
         self._calls = [_Call(action, tools.get(action.name)) for action in control.next_actions]
         self._durable = memory.durable
+        self._ends_step = ends_step
         self._waits = False  # for a person's answer, or a time
         self._asks = True  # a person may be asked
         self._failed: Exception | None = None  # the error of a hook after a nested call
@@ -115,58 +130,40 @@ class ToolRound(Work):
         self._runs: dict[_Call, NestedRun] = {}  # of the nested calls
         self._report: Report = _ignore
         self._context: WorkContext | None = None
-        self._hooks: HookChain | None = None
+        self._hooks: Pipeline | None = None
 
     async def events(self, context: WorkContext | None = None) -> AsyncGenerator[Event, None]:
         """Run the calls; yield what happens to each."""
         self._attach(context)
         if (undecided := await self.undecided()) is not None:
+            if self._durable:  # before anybody is asked
+                await self.memory.record()
             yield undecided
             return
-        places = context is not None and context.begin_calls()
+        places = context is not None and context.reserve_calls()
         try:
             await self.sort_out()
             if self._nested and self._hooks is not None:
                 await self._enter_nested(self._hooks)
-            async with AsyncExitStack() as stack, aclosing(await self._live(stack)) as events:
-                async for event in events:
-                    yield event
+            sink = None if context is None or self._nested else context.sink
+            if sink is not None:
+                await self.run_all(sink)
+            else:
+                async with AsyncExitStack() as stack, aclosing(await self._live(stack)) as events:
+                    async for event in events:
+                        yield event
             if self._failed is not None:
                 raise self._failed
             if not self._waits:
-                await self.record()
+                await self.add_results()
         except BaseException as error:
-            await self._record_cut_short(error)
+            await self._add_results_cut_short(error)
             raise
         finally:
             if places and context is not None:
-                context.end_calls()
+                context.release_calls()
         for question in self.wait() if self._waits else ():
             yield question
-
-    async def complete(self, context: WorkContext, report: Callable[[Any], object]) -> None:
-        """Run the calls; pass ``report`` what happens to each."""
-        self._attach(context)
-        if (undecided := await self.undecided()) is not None:
-            report(undecided)
-            return
-        if any(call.tool is not None and call.tool.nested for call in self._calls):
-            await super().complete(context, report)
-            return
-        places = context.begin_calls()
-        try:
-            await self.sort_out()
-            await self.run_all(report)
-            if not self._waits:
-                await self.record()
-        except BaseException as error:
-            await self._record_cut_short(error)
-            raise
-        finally:
-            if places:
-                context.end_calls()
-        for question in self.wait() if self._waits else ():
-            report(question)
 
     def _attach(self, context: WorkContext | None) -> None:
         self._context = context
@@ -175,14 +172,14 @@ class ToolRound(Work):
         if hooks is not None and (hooks.tool or hooks.around or hooks.trace):
             self._hooks = hooks
 
-    async def _record_cut_short(self, error: BaseException) -> None:
+    async def _add_results_cut_short(self, error: BaseException) -> None:
         if self._durable and isinstance(error, STORE_ERRORS):
             return  # nothing is written over a store that has failed
         if self._runs and all(map(self._is_over, self._calls)):  # left while it only waited
             self.wait()
             return
         with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
-            await self.record()
+            await self.add_results()
 
     def _is_over(self, call: _Call) -> bool:
         """Return whether a call has a result, or waits."""
@@ -191,15 +188,15 @@ class ToolRound(Work):
         found = (call.outcome, call.question, call.wake_at)
         return waits or any(one is not None for one in found)
 
-    async def _enter_nested(self, hooks: HookChain) -> None:
+    async def _enter_nested(self, hooks: Pipeline) -> None:
         """Call the hooks before the nested calls; calls that they answer do not run."""
         for call in [*self._nested]:
-            entered, request, outcome = await self._before_hooks(hooks, call)
+            passage, outcome = await self._enter_hooks(hooks, call)
             if outcome is None:
-                call.entered = entered, request
+                call.passage = passage
                 continue
             self._nested.remove(call)
-            await self._after_hooks(hooks, call, entered, request, outcome)
+            await self._leave_hooks(passage, call, outcome)
 
     async def _live(self, stack: AsyncExitStack) -> AsyncGenerator[Any, None]:
         """Return the events of the calls as they happen; ``stack`` closes the branches' memories.
@@ -303,7 +300,7 @@ class ToolRound(Work):
         if self._durable and (begun or known):
             for call in known:
                 self._note_finished(call)
-            await self._checkpoint_calls(None, begun, known=bool(known))
+            await self._write_calls(None, begun, known=bool(known))
         for call in self._nested:
             report(ActionStarted(call.action))
         for call in known:
@@ -328,17 +325,28 @@ class ToolRound(Work):
             await self._run_one(call)
             finished = call if call.outcome is not None else None
             following, todo[:1] = todo[:1], []
-            if self._durable:
-                await self._checkpoint_calls(finished, following)
+            if self._durable and finished and self._is_last(call):
+                self._note_finished(call)  # it is written with the step
+            elif self._durable:
+                await self._write_calls(finished, following)
             begun += following
             if finished is not None:
                 self._report(self._finished(call))
 
+    def _is_last(self, call: _Call) -> bool:
+        """Return whether all results of the round are there with that of ``call``.
+
+        It is then written with the step, and uncertain until that.
+        """
+        if not self._ends_step or self._waits:
+            return False
+        return all(other is call or other.outcome is not None for other in self._calls)
+
     def _note_finished(self, call: _Call) -> None:
         self.control.finish_call(call.action, self._message(call), reported=True)
-        self.control.pending[call.action.id].due = True
+        self.control.pending[call.action.id].uncounted = True
 
-    async def _checkpoint_calls(
+    async def _write_calls(
         self,
         finished: _Call | None,
         begun: Sequence[_Call] = (),
@@ -361,17 +369,14 @@ class ToolRound(Work):
         """Run a call; it has no outcome if it waits for a person's answer or for a time."""
         action, control = call.action, self.control
         place = (control.run_id, control.branch, control.moves)
-        context = ToolContext(action, self.memory, place, self.memory.deps)
+        sink = partial(self._note_progress, action)
+        context = ToolContext(action, self.memory, place, self.memory.deps, sink)
         self._report(ActionStarted(action))
-        listener = progress_sink.set(partial(self._note_progress, action))
-        try:
-            if self._hooks is None:
-                call.begun = True
-                outcome = await call_tool(action, self.tools, context, dry_run=control.dry_run)
-            else:
-                outcome = await self._call_hooked(self._hooks, call, context)
-        finally:
-            progress_sink.reset(listener)
+        if self._hooks is None:
+            call.begun = True
+            outcome = await call_tool(action, self.tools, context, dry_run=control.dry_run)
+        else:
+            outcome = await self._call_hooked(self._hooks, call, context)
         if isinstance(outcome.exception, InputNeeded) and self._asks:
             call.question, self._waits = hide_in_result(outcome.exception.prompt), True
             control.withdraw_call(action)
@@ -382,33 +387,33 @@ class ToolRound(Work):
             return
         call.outcome = outcome
 
-    async def _call_hooked(self, hooks: HookChain, call: _Call, context: ToolContext) -> Outcome:
+    async def _call_hooked(self, hooks: Pipeline, call: _Call, context: ToolContext) -> Outcome:
         """Call a tool with hooks around it, which see its whole text."""
-        entered, request, outcome = await self._before_hooks(hooks, call)
+        passage, outcome = await self._enter_hooks(hooks, call)
+        request: ToolRequest = passage.request
         context.action = action = request.action
         if outcome is None:
             call.begun = True
-            with hooks.around_tool(request):
+            with hooks.at_work(request):
                 outcome = await call_tool(action, self.tools, context, dry_run=self.control.dry_run)
             if isinstance(outcome.exception, InputNeeded | SleepNeeded):
                 return outcome
-        outcome = await self._after_hooks(hooks, call, entered, request, outcome)
-        if hooks.trace is not None:
-            await hooks.trace.tool_call(request, outcome)
-        return outcome
+        return await self._leave_hooks(passage, call, outcome)
 
-    async def _before_hooks(
-        self, hooks: HookChain, call: _Call
-    ) -> tuple[Sequence[Hook], ToolRequest, Outcome | None]:
+    async def _enter_hooks(
+        self, hooks: Pipeline, call: _Call
+    ) -> tuple[ToolPassage, Outcome | None]:
         """Call the hooks before a call; return its result too if it is not to run."""
         asked = self._request(call)
-        entered, request, response = await hooks.before_tool(asked)
-        if request.action is not asked.action:
-            call.action, call.tool = request.action, self.tools.get(request.action.name)
-            request = replace(request, tool=call.tool)
+        passage = ToolPassage(hooks.tool, asked)
+        response = await passage.enter()
+        action = passage.request.action
+        if action is not asked.action:
+            call.action, call.tool = action, self.tools.get(action.name)
+            passage.request = replace(passage.request, tool=call.tool)
         if response is not None:
-            return entered, request, _outcome_of(response)
-        return entered, request, await self._refused_change(asked, request)
+            return passage, _outcome_of(response)
+        return passage, await self._refused_change(asked, passage.request)
 
     async def _refused_change(self, asked: ToolRequest, request: ToolRequest) -> Outcome | None:
         """Return the refusal of a call that a hook has changed to one that may not run."""
@@ -429,24 +434,17 @@ class ToolRound(Work):
             return _refusal(f"A hook changed this call: {error}")
         return None
 
-    async def _after_hooks(
-        self,
-        hooks: HookChain,
-        call: _Call,
-        entered: Sequence[Hook],
-        request: ToolRequest,
-        outcome: Outcome,
-    ) -> Outcome:
+    async def _leave_hooks(self, passage: ToolPassage, call: _Call, outcome: Outcome) -> Outcome:
         """Set and return the outcome as the hooks leave it, also if one of them fails."""
         text = outcome.content if outcome.full is None else outcome.full
-        response = given = ToolResponse(text, outcome.is_error, outcome.exception)
+        given = ToolResponse(text, outcome.is_error, outcome.exception)
         try:
-            for hook in reversed(entered):
-                response = await hooks.after_tool(hook, request, response)
+            await passage.leave(given)
         finally:
-            call.outcome = outcome
+            call.outcome, response = outcome, passage.response or given
             if response is not given:
-                limit = None if request.tool is None else request.tool.max_result_tokens
+                tool: BaseTool | None = passage.request.tool
+                limit = None if tool is None else tool.max_result_tokens
                 fitted = fit_result(
                     response.content, limit, response.exception, is_error=response.is_error
                 )
@@ -539,8 +537,8 @@ class ToolRound(Work):
             run.call_id = action.id
             await stack.enter_async_context(run.memory)
         kept = [call for call, run in self._runs.items() if run.memory.lasting]
-        await self._checkpoint_calls(None, kept, continue_=True)
-        await self._checkpoint_calls(None, [call for call in self._nested if call not in kept])
+        await self._write_calls(None, kept, continue_=True)
+        await self._write_calls(None, [call for call in self._nested if call not in kept])
         for call in self._nested:
             call.begun = True
 
@@ -557,14 +555,12 @@ class ToolRound(Work):
             text = f"{text}\n[{action.name!r} was stopped early: {run.stop_reason}]".lstrip()
         limit = self.tools[action.name].max_result_tokens
         call.outcome, call.reported = fit_result(text, limit, error), True
-        if self._hooks is not None and call.entered is not None:
+        if call.passage is not None:
             try:
-                await self._after_hooks(self._hooks, call, *call.entered, call.outcome)
+                await self._leave_hooks(call.passage, call, call.outcome)
             except Exception as failed:  # a branch that ends cannot raise it
                 self._failed = self._failed or failed
-        if self._hooks is not None and self._hooks.trace is not None:
-            await self._hooks.trace.tool_call(self._request(call), call.outcome)
-        await self._checkpoint_calls(call)
+        await self._write_calls(call)
         return [self._finished(call)]
 
     def _message(self, call: _Call) -> Message:
@@ -605,7 +601,7 @@ class ToolRound(Work):
             return message
         content = message.content
         if decision.args is not None:
-            content = f"[A person changed the arguments of this call first]\n{content}"
+            content = f"{EDITED}{content}"
         metadata = {**message.metadata, "decision": decision.model_dump(mode="json")}
         return message.model_copy(update={"content": content, "metadata": metadata})
 
@@ -626,13 +622,23 @@ class ToolRound(Work):
         times = [call.wake_at for call in self._calls if call.wake_at is not None]
         return [*requests, SleepRequested(min(times))] if times else requests
 
-    async def record(self) -> None:
+    async def add_results(self) -> None:
         """Record all results in the order of the calls, in one update; idempotent."""
         open_calls = {action.id for action in self.control.next_actions}  # others were deleted
-        results = [m for m in map(self._message, self._calls) if m.tool_call_id in open_calls]
-        if results:
-            await self.memory.update(results)
+        known = [call for call in self._calls if call.action.id in open_calls]
+        if known:
+            if self._hooks is not None and self._hooks.trace is not None:
+                await self._record_calls(self._hooks.trace, known)
+            results = [*map(self._message, known)]
+            await with_step(self.memory.update(results))
         self.control.close_calls()
+
+    async def _record_calls(self, trace: CallTrace, known: Sequence[_Call]) -> None:
+        results = []
+        for call in known:
+            cut = call.outcome is None
+            results.append((call.asked, self._message(call), cut))
+        await trace.tool_results(position_of(self._context), self.memory, results)
 
 
 def _cut_short(call: _Call) -> Outcome:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from agent_brain.common.text import count_tokens
 from agent_brain.memories.message import Message, Role
 from agent_brain.memories.views.groups import group
 from agent_brain.memories.views.tokens import message_tokens
 from agent_brain.states.prompts import RESULT_AS_TEXT
-from agent_brain.tools.text import count_tokens
 
 
 def without_oldest(messages: Sequence[Message]) -> list[Message] | None:

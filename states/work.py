@@ -10,18 +10,18 @@ continues the state. An error of the work is raised at the ``yield``::
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeAlias, TypeVar
 
 import anyio
 
-from agent_brain.states.aclosing import Pace, close_stream
+from agent_brain.states.aclosing import close_stream
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.events import NOWHERE, Event, Position
 
 if TYPE_CHECKING:
     from agent_brain.memories.base import Memory
-    from agent_brain.states.hook_chain import HookChain
+    from agent_brain.states.pipeline import Pipeline
 
 T = TypeVar("T")
 
@@ -83,13 +83,13 @@ class WorkContext(Protocol):
         ...
 
     @property
-    def hooks(self) -> HookChain | None:
+    def hooks(self) -> Pipeline | None:
         """The hooks around model calls and tool calls, if there are any."""
         ...
 
     @property
-    def pace(self) -> Pace | None:
-        """Gives the time limit of a run that nobody reads a chance, if it has one."""
+    def sink(self) -> Callable[[Event], object] | None:
+        """Takes the events of tool calls that nobody reads as they happen; None: they are read."""
         ...
 
     @property
@@ -123,18 +123,18 @@ class WorkContext(Protocol):
         """
         ...
 
-    def begin_calls(self) -> bool:
+    def reserve_calls(self) -> bool:
         """Take places for the tool calls that are requested in the memory.
 
         Returns:
-            Whether :meth:`end_calls` is to be called.
+            Whether :meth:`release_calls` is to be called.
 
         Raises:
             LimitReachedError: There are too few: the run ends after the step.
         """
         ...
 
-    def end_calls(self) -> None:
+    def release_calls(self) -> None:
         """Give back the places of tool calls that did not come to their ends."""
         ...
 
@@ -172,22 +172,6 @@ class Work:
         """
         raise NotImplementedError
 
-    async def complete(self, context: WorkContext, report: Callable[[str | Event], object]) -> None:
-        """Do the work for a run whose events nobody reads.
-
-        Args:
-            context: The run.
-            report: Called with the text and events, as they happen.
-        """
-        events, pace = perform(self, context), context.pace
-        try:
-            async for event in events:
-                report(event)
-                if pace is not None:
-                    await pace.keep()
-        finally:
-            await events.aclose()
-
     @property
     def result(self) -> Any:
         """The result of the work, for work that consists of several pieces of work."""
@@ -201,7 +185,7 @@ StreamItem: TypeAlias = str | Event | Work
 def perform(work: Work, context: WorkContext | None) -> AsyncGenerator[str | Event, None]:
     """Return the events of ``work``, limited by its clock."""
     events = work.events(context)
-    return events if work.clock is None else within_time(events, work.clock)
+    return events if work.clock is None else relay(events, work.clock.wait)
 
 
 def position_of(context: WorkContext | None) -> Position:
@@ -227,7 +211,7 @@ async def next_item(stream: AsyncIterator[T], failed: Exception | None) -> T:
     return item
 
 
-class Resumed(Generic[T]):
+class RaisedAtYield(Generic[T]):
     """The rest of a state's stream after the work that it waited for has failed.
 
     Args:
@@ -249,18 +233,32 @@ class Resumed(Generic[T]):
         return await next_item(self._stream, failed)
 
 
-async def within_time(stream: AsyncIterator[T], clock: Clock) -> AsyncGenerator[T, None]:
-    """Yield the items of ``stream`` while ``clock`` has time left; close it at the end.
+async def relay(
+    stream: AsyncIterator[T],
+    take: Callable[[Coroutine[Any, Any, T]], Awaitable[T]],
+    close: Callable[[object], Awaitable[None]] = close_stream,
+) -> AsyncGenerator[T, None]:
+    """Yield the items of ``stream``; close it at the end.
 
-    Raises:
-        OutOfTimeError: The time is up.
+    An error that is raised at the ``yield``, of the work that a state waits for, is raised in
+    ``stream``.
+
+    Args:
+        stream: The items.
+        take: Awaits the next item and returns it, such as :meth:`Clock.wait`.
+        close: Closes ``stream``.
     """
+    failed: Exception | None = None
     try:
         while True:
             try:
-                item = await clock.wait(anext(stream))
+                item = await take(next_item(stream, failed))
             except StopAsyncIteration:
                 return
-            yield item
+            failed = None
+            try:
+                yield item
+            except Exception as error:
+                failed = error
     finally:
-        await close_stream(stream)
+        await close(stream)

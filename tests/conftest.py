@@ -15,8 +15,13 @@ import pytest
 import uvicorn.server
 from hypothesis import HealthCheck, settings
 
+from tests.support.thorough import THOROUGH, examples
+
 settings.register_profile(  # do not fail on a busy machine
-    "agent-brain", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "agent-brain",
+    max_examples=examples(100),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("agent-brain")
 
@@ -36,8 +41,28 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 @pytest.fixture(params=["asyncio", "trio"])
 def anyio_backend(request: pytest.FixtureRequest) -> str:
-    """Both event loops, for tests that are marked ``anyio``."""
+    """The event loop of tests that are marked ``anyio``: see :func:`pytest_generate_tests`."""
     return str(request.param)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run tests on asyncio, and on trio if they are marked ``also_on_trio`` or in CI."""
+    test = metafunc.definition
+    if THOROUGH or "anyio_backend" not in metafunc.fixturenames:
+        return
+    chosen = any("anyio_backend" in mark.args[0] for mark in test.iter_markers("parametrize"))
+    if not chosen and not test.get_closest_marker("also_on_trio"):
+        test.add_marker(pytest.mark.parametrize("anyio_backend", ["asyncio"], indirect=True))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave tests that are marked ``thorough`` to CI, and to those who name the mark."""
+    if THOROUGH or "thorough" in config.option.markexpr:
+        return
+    left_out = [item for item in items if item.get_closest_marker("thorough")]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if not item.get_closest_marker("thorough")]
 
 
 @pytest.fixture(scope="session", autouse=True)

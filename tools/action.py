@@ -14,9 +14,9 @@ from pydantic import (
     WrapValidator,
 )
 
+from agent_brain.common.ids import new_id
+from agent_brain.common.text import clean_json
 from agent_brain.tools.frozen import FrozenDict, frozen
-from agent_brain.tools.ids import new_id
-from agent_brain.tools.text import clean_json
 
 
 def _new_call_id() -> str:

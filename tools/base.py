@@ -8,14 +8,15 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, ClassVar, Self, TypeAlias
 
-from agent_brain.tools.aio import maybe_await
-from agent_brain.tools.errors import ToolArgumentsError, ToolDefinitionError
+from agent_brain.common.aio import maybe_await
+from agent_brain.common.errors import ToolDefinitionError
+from agent_brain.common.secrets import get_logger
+from agent_brain.common.text import shorten
+from agent_brain.common.values import check_count, is_amount, is_count
+from agent_brain.tools.errors import ToolArgumentsError
 from agent_brain.tools.frozen import thawed
 from agent_brain.tools.limiter import Limiter, read_rate
 from agent_brain.tools.schemas import Schema, read_schema
-from agent_brain.tools.secrets import get_logger
-from agent_brain.tools.text import shorten
-from agent_brain.tools.values import is_amount, is_count
 
 logger = get_logger(__name__)
 
@@ -94,8 +95,7 @@ class BaseTool(ABC):
         self.limiter: Limiter | None = None
         problems = self._problems()
         try:
-            if max_concurrency is not None and not is_count(max_concurrency):
-                raise ValueError(f"max_concurrency must be at least 1, not {max_concurrency!r}")
+            check_count(ValueError, "max_concurrency", max_concurrency, optional=True)
             if max_concurrency is not None or rate is not None:
                 self.limiter = Limiter(max_concurrency, None if rate is None else read_rate(rate))
         except (TypeError, ValueError) as error:

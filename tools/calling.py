@@ -8,21 +8,16 @@ from typing import NamedTuple
 
 import anyio
 
+from agent_brain.common.aio import is_stray_cancellation
+from agent_brain.common.errors import FinalError
+from agent_brain.common.secrets import hide_in_result
+from agent_brain.common.text import shorten, to_text
 from agent_brain.tools.action import Action
-from agent_brain.tools.aio import is_stray_cancellation
 from agent_brain.tools.base import BaseTool
-from agent_brain.tools.context import ToolContext, enter_call, leave_call
-from agent_brain.tools.errors import (
-    FinalError,
-    InputNeeded,
-    SleepNeeded,
-    ToolArgumentsError,
-    ToolError,
-)
+from agent_brain.tools.context import ToolContext, current_call, enter_call, leave_call
+from agent_brain.tools.errors import InputNeeded, SleepNeeded, ToolArgumentsError, ToolError
 from agent_brain.tools.result import Media, ToolResult
-from agent_brain.tools.secrets import hide_in_result
 from agent_brain.tools.stubborn import ended_when_cancelled
-from agent_brain.tools.text import shorten, to_text
 
 
 class Outcome(NamedTuple):
@@ -65,7 +60,10 @@ async def call_tool(
     tool = tools.get(action.name)
     if tool is None or action.unparsed is not None or dry_run:
         return _without_running(action, tool, tools)
-    token = enter_call(context or ToolContext(action))
+    if context is None:
+        outer = current_call()  # what a call of a tool itself reports is progress of its own call
+        context = ToolContext(action, on_progress=None if outer is None else outer.on_progress)
+    token = enter_call(context)
     try:
         if tool.limiter is None and tool.timeout is None:
             result = await ended_when_cancelled(tool.invoke(action.args), f"tool {action.name!r}")

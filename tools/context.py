@@ -2,16 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Generic
+from typing import Any, Generic, TypeAlias
 
 from typing_extensions import TypeVar
 
+from agent_brain.common.secrets import hide_in_result
 from agent_brain.tools.action import Action
-from agent_brain.tools.progress import report_progress
 
 DepsT = TypeVar("DepsT", default=Any)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The progress of a call.
+
+    Attributes:
+        done: How much is done, in any unit.
+        total: How much there is to do, if known.
+        message: The current activity, for people.
+    """
+
+    done: float
+    total: float | None = None
+    message: str | None = None
+
+
+ProgressSink: TypeAlias = Callable[[Progress], object]
+"""Takes the progress of a call; may be called from any thread, and must not block."""
 
 
 @dataclass(slots=True)
@@ -34,12 +54,14 @@ class ToolContext(Generic[DepsT]):
         memory: The memory of the run (an ``agent_brain.memories.Memory``); None outside of a run.
         place: The run, its branch and the step of the call; the same when the step is repeated.
         deps: What the run was given as ``deps``; annotate ``ToolContext[Deps]`` to have it typed.
+        on_progress: Takes what :meth:`progress` reports; None if nobody listens.
     """
 
     action: Action = field(default_factory=lambda: Action(name="direct"))
     memory: Any = None
     place: tuple[object, ...] = ()
     deps: DepsT = None  # type: ignore[assignment]  # no run, no dependencies
+    on_progress: ProgressSink | None = None
 
     @property
     def key(self) -> str:
@@ -50,14 +72,16 @@ class ToolContext(Generic[DepsT]):
         return "/".join(str(part) for part in (*self.place, self.action.id) if part != "")
 
     def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
-        """Report the progress of the call.
+        """Report the progress of the call. Has no effect if nobody listens.
 
         Args:
             done: How much is done, in any unit.
             total: How much there is to do, if known.
             message: The current activity.
         """
-        report_progress(done, total, message)
+        if self.on_progress is not None:
+            shown = None if message is None else hide_in_result(message)
+            self.on_progress(Progress(done, total, shown))
 
 
 _current: ContextVar[ToolContext | None] = ContextVar("agent_brain_tool_call", default=None)
@@ -68,3 +92,9 @@ leave_call = _current.reset
 def current_call() -> ToolContext | None:
     """Return the call that the running tool serves, also in its threads; None outside of a tool."""
     return _current.get()
+
+
+def report_progress(done: float, total: float | None = None, message: str | None = None) -> None:
+    """Report the progress of the current tool call, as :meth:`ToolContext.progress` does."""
+    if (call := current_call()) is not None:
+        call.progress(done, total, message)

@@ -1,25 +1,12 @@
-"""The root of the error tree, and the errors of tools.
-
-The whole tree is drawn in :mod:`agent_brain.errors`.
-"""
+"""The errors of tools."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
+from agent_brain.common.errors import AgentBrainError, ToolDefinitionError
 from agent_brain.tools.wake import wake_time
-
-
-class AgentBrainError(Exception):
-    """Base class of every error that this library raises on purpose."""
-
-
-class FinalError(AgentBrainError):
-    """Base class of errors that end the run wherever they are raised.
-
-    They are never the error of a tool, an item, a branch or a state that a net handles.
-    """
 
 
 class ToolError(AgentBrainError):
@@ -74,10 +61,6 @@ class ToolArgumentsError(ToolError):
         super().__init__(f"Invalid arguments for tool {tool!r}: " + "; ".join(problems))
 
 
-class ToolDefinitionError(AgentBrainError, ValueError):
-    """A tool, or a set of tools, cannot be built from its definition."""
-
-
 class McpConfigError(ToolDefinitionError):
     """The configuration of MCP servers is invalid. The message contains no configured values.
 
@@ -102,7 +85,3 @@ class McpServerError(ToolError):
     def __init__(self, server: str, message: str) -> None:
         self.server = server
         super().__init__(message)
-
-
-class EventLoopError(AgentBrainError, RuntimeError):
-    """Something that requires asyncio was used on another event loop."""

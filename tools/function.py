@@ -11,14 +11,15 @@ from typing import Any, Self, overload
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError, to_json
 
+from agent_brain.common.aio import is_async_function, maybe_await, run_in_thread
+from agent_brain.common.errors import ToolDefinitionError
+from agent_brain.common.values import error_lines
 from agent_brain.tools.action import Action
-from agent_brain.tools.aio import is_async_function, maybe_await, run_in_thread
 from agent_brain.tools.base import RESULT_TOKENS, Approval, BaseTool
 from agent_brain.tools.context import ToolContext, current_call
-from agent_brain.tools.errors import ToolArgumentsError, ToolDefinitionError
+from agent_brain.tools.errors import ToolArgumentsError
 from agent_brain.tools.frozen import thawed
 from agent_brain.tools.signature import innermost, read_signature, without_partials
-from agent_brain.tools.values import error_lines
 
 
 class FunctionTool(BaseTool):

@@ -1,4 +1,4 @@
-"""Limits on the concurrency and the rate of a tool's calls. Private."""
+"""Limits on the concurrency and the rate of a tool's calls."""
 
 from __future__ import annotations
 

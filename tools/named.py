@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from agent_brain.common.errors import ToolDefinitionError
+from agent_brain.common.suggest import did_you_mean
 from agent_brain.tools.base import BaseTool
-from agent_brain.tools.errors import ToolDefinitionError
-from agent_brain.tools.suggest import did_you_mean
 from agent_brain.tools.toolset import ToolLike, collect
 
 _BUILT_IN = ("ask_user", "calculate", "convert_units", "current_time")

@@ -1,4 +1,4 @@
-"""Check JSON Schemas of tools, and validate values without ever hanging. Private.
+"""Check JSON Schemas of tools, and validate values without ever hanging.
 
 A schema may come from a stranger. Everything that could go wrong while arguments are validated is
 found when the tool is defined: references that lead nowhere, to another document or in a circle.
@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from agent_brain.tools.patterns import found, is_checked
-from agent_brain.tools.suggest import closest
+from agent_brain.common.patterns import found, is_checked
+from agent_brain.common.suggest import closest
 
 MOST_STEPS = 10_000
 """Limit on subschemas that apply to one value, counted along every path of references."""

@@ -1,4 +1,4 @@
-"""Read a function's signature: the validator of its arguments and their JSON Schema. Private."""
+"""Read a function's signature: the validator of its arguments and their JSON Schema."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import PydanticSerializationError, SchemaValidator
 from typing_extensions import TypedDict
 
+from agent_brain.common.errors import ToolDefinitionError
 from agent_brain.tools.context import ToolContext
-from agent_brain.tools.errors import ToolDefinitionError
 
 _typed_dict: Any = TypedDict  # type checkers know it with literal fields only
 

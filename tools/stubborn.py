@@ -1,4 +1,4 @@
-"""Ending async work that does not stop when it is cancelled. Private."""
+"""Ending async work that does not stop when it is cancelled."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 import anyio
 
-from agent_brain.tools.aio import CLEANUP_SECONDS, in_trio, is_being_cancelled
-from agent_brain.tools.secrets import get_logger
+from agent_brain.common.aio import CLEANUP_SECONDS, in_trio, is_being_cancelled
+from agent_brain.common.secrets import get_logger
 
 T = TypeVar("T")
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any, TypeAlias, TypeVar
 
+from agent_brain.common.errors import ToolDefinitionError
 from agent_brain.tools.base import BaseTool
-from agent_brain.tools.errors import ToolDefinitionError
 from agent_brain.tools.function import as_tool
 
 T = TypeVar("T")

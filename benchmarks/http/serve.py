@@ -2,11 +2,12 @@
 
     python -m benchmarks.http.serve APP
 
-All are run by uvicorn with the same settings.
+All are run by uvicorn with the same settings; ours as ``serve_http`` runs it.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import socket
 import sys
@@ -21,9 +22,19 @@ def main() -> None:
     os.environ.update(QUIET)
     module = import_module(f"benchmarks.http.apps.{sys.argv[1]}")
     with socket.create_server(("127.0.0.1", 0), backlog=2048) as listener:
-        config = uvicorn.Config(module.app, log_level="warning", access_log=False)
-        print(f"http://127.0.0.1:{listener.getsockname()[1]}", flush=True)
-        uvicorn.Server(config).run(sockets=[listener])
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        if sys.argv[1] == "ours":
+            from agent_brain.serving.web.server import Server, server_config  # peers have no such
+
+            config = server_config(module.app)
+            gc.collect()
+            gc.freeze()  # as serve_http does
+            ours = Server(config, module.sessions, 1, lambda: print(url, flush=True))
+            ours.run(sockets=[listener])
+        else:
+            config = uvicorn.Config(module.app, log_level="warning", access_log=False)
+            print(url, flush=True)
+            uvicorn.Server(config).run(sockets=[listener])
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""The branches of a run: in RAM, in the journal, their counts, and forgetting in them. Private."""
+"""The branches of a run: in RAM, in the journal, their counts, and forgetting in them."""

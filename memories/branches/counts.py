@@ -1,20 +1,15 @@
-"""What the branches of a run have counted, as the journal has it. Private."""
+"""What the branches of a run have counted, as the journal has it."""
 
 from __future__ import annotations
 
 from functools import reduce
+from typing import cast
 
 from agent_brain.memories.control import Control
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.runs.counts import Counts
-from agent_brain.memories.store.events import (
-    CallNoted,
-    Checkpointed,
-    PartNoted,
-    effective,
-    read_change,
-)
-from agent_brain.memories.store.kinds import RUN, current
+from agent_brain.memories.store.events import RunChange, effective, read_change
+from agent_brain.memories.store.kinds import RUN, checked
 from agent_brain.memories.store.run_record import RunRecord
 from agent_brain.memories.store.session import as_rows, below, branch_key, branch_place
 
@@ -50,15 +45,7 @@ async def _counts_of(journal: Journal, key: str, control: Control) -> Counts:
 async def _read_control(journal: Journal, key: str) -> Control | None:
     """Return the registers that a branch has stored; None if it has not begun."""
     record = RunRecord()
-    for seq, kind, line in effective(current(as_rows(await journal.rows(key)))):
-        if kind not in RUN:
-            continue
-        change = read_change(seq, kind, line)
-        if isinstance(change, Checkpointed):
-            for _ in record.note(change.control, seq, seq):
-                pass
-        elif isinstance(change, CallNoted):
-            record.note_call(change.call, change.counts, seq)
-        elif isinstance(change, PartNoted):
-            record.note_part(change.key, change.value, change.counts, seq)
+    for seq, kind, line in effective(checked(as_rows(await journal.rows(key)))):
+        if kind in RUN:
+            record.take(cast("RunChange", read_change(seq, kind, line)), seq)
     return Control.model_validate(record.whole()) if record.at else None

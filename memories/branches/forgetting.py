@@ -1,4 +1,4 @@
-"""Forgets in a memory and in the branches of its run. Private."""
+"""Forgets in a memory and in the branches of its run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agent_brain.memories.journal.entry import Rows
 from agent_brain.memories.message import Message
 from agent_brain.memories.store import removal
 from agent_brain.memories.store.choice import Choice, forgettable, rest_of
-from agent_brain.memories.store.erasure import Erasure, strike
+from agent_brain.memories.store.erasure import Erasure, forget_in_control
 from agent_brain.memories.store.events import MESSAGES, Forgetting, effective
 from agent_brain.memories.store.expiry import utc_now
 from agent_brain.memories.store.filters import ForgetOptions, Names
@@ -125,7 +125,7 @@ async def look_inside(
 def _loses(control: Control, gone: Erasure) -> bool:
     """Return whether a branch with this state cannot continue."""
     after = control.model_copy(deep=True)
-    held = strike(after, gone, live=bool(control.branch))
+    held = forget_in_control(after, gone, live=bool(control.branch))
     return held or bool(_waiting(control) - _waiting(after))
 
 

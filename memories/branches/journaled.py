@@ -1,4 +1,4 @@
-"""The branches of a stored memory in its journal, as sessions below its own. Private."""
+"""The branches of a stored memory in its journal, as sessions below its own."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound="StoredMemory")
 
 
-async def branch_at(memory: M, names: Sequence[str], *, resumed: bool | None = None) -> M:
-    """Return a branch of a memory at a place below its session, or a fork if none can be there.
+async def branch_at(memory: M, names: Sequence[str], *, resumed: bool | None = None) -> M | None:
+    """Return a branch of a memory at a place below its session; None if none can be there.
 
     Args:
         memory: The memory.
@@ -26,7 +26,7 @@ async def branch_at(memory: M, names: Sequence[str], *, resumed: bool | None = N
     """
     own = memory.store.session
     if own is None or not memory.durable or memory.readonly:
-        return await memory.fork()
+        return None
     await memory.open()
     child = Session(own.journal, branch_key(own.key, *names), history=own.history, parent=own)
     copied = _copy_in(memory, child)
@@ -37,7 +37,7 @@ async def branch_at(memory: M, names: Sequence[str], *, resumed: bool | None = N
     return copied
 
 
-async def copy_below(memory: M, run: Session, key: str, goal: Message | None) -> M:
+async def session_below(memory: M, run: Session, key: str, goal: Message | None) -> M:
     """Return a copy of a memory with a goal under a key, or the one that is there.
 
     Args:
@@ -110,7 +110,8 @@ async def interrupted_branches(
         first = await first_entry(own.journal, key)
         forked = first is not None and first.kind == "forked"
         if forked and len(place) == step + 1:
-            found.append(await branch_at(memory, place, resumed=True))
+            branch = await branch_at(memory, place, resumed=True)
+            found += [] if branch is None else [branch]
         elif not forked and len(place) in (step + 1, step + 2):
             found.append(await _open_copy(own.journal, key))
     return found

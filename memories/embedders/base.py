@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from agent_brain.common.text import clean
 from agent_brain.memories.errors import EmbeddingError
 from agent_brain.memories.runs.work import current_work
-from agent_brain.tools.text import clean
 
 if TYPE_CHECKING:
     import numpy as np

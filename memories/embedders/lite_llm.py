@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from agent_brain.common.litellm.connections import connections
+from agent_brain.common.litellm.setup import litellm_on_asyncio, load_litellm, model_entry
 from agent_brain.memories.embedders.base import Embedder, EmbeddingResult
 from agent_brain.memories.errors import EmbeddingError
-from agent_brain.tools.litellm.connections import connections
-from agent_brain.tools.litellm.setup import litellm_on_asyncio, load_litellm, model_entry
 
 _PRICE = "input_cost_per_token"
 

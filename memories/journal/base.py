@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from types import TracebackType
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import anyio
+from anyio.abc import AsyncResource
 
+from agent_brain.common.aio import CLEANUP_SECONDS
+from agent_brain.common.secrets import get_logger
 from agent_brain.memories.errors import (
     JournalConflictError,
     JournalDamagedError,
@@ -23,11 +25,15 @@ from agent_brain.memories.errors import (
 )
 from agent_brain.memories.journal.checks import checked_seconds, checked_session, checked_size
 from agent_brain.memories.journal.entry import Entry, Rows, to_line
-from agent_brain.memories.journal.lease import Holder, Lease
-from agent_brain.tools.aio import CLEANUP_SECONDS
+from agent_brain.memories.journal.lease import Holder, Lease, abandon
 
+log = get_logger(__name__)
 LEASE = 30.0  # seconds
 PAGE = 500  # entries
+ADVICE = (
+    "Restore the journal from a backup, or copy what can be read into a new one with "
+    "'agent-brain sessions salvage'. Nothing was changed"
+)
 ASK_EVERY = 0.25  # seconds between attempts to get a lease
 
 
@@ -48,7 +54,7 @@ class SessionRecord:
     entries: int
 
 
-class Journal(ABC):
+class Journal(AsyncResource):
     """Base class for journals: append-only entries per session, the source of truth of a memory.
 
     A journal holds any number of sessions, each identified by an opaque string; no call for one
@@ -212,9 +218,11 @@ class Journal(ABC):
             JournalConflictError: The session has entries.
             JournalError: This journal cannot do it.
         """
-        raise JournalError(
-            f"{type(self).__name__} has no load(), which writes the entries of another journal"
-        )
+        if not self.has_exchange:
+            raise JournalError(
+                f"{type(self).__name__} has no load(), which writes the entries of another journal"
+            )
+        await self.exchange((), {checked_session(session): entries})
 
     async def exchange(self, remove: Collection[str], add: Mapping[str, Sequence[Entry]]) -> None:
         """Remove whole sessions and load others, all or nothing; a kill leaves one or the other.
@@ -280,6 +288,7 @@ class Journal(ABC):
             await self._wait_for_lease(lease, wait)
         except BaseException as error:
             if not isinstance(error, LeaseHeldError):  # it may have been stored
+                abandon(lease)
                 with anyio.move_on_after(CLEANUP_SECONDS, shield=True), suppress(JournalError):
                     await self.release(lease)
             raise
@@ -302,6 +311,16 @@ class Journal(ABC):
         if self._held and self._held.get(lease.session) == lease:
             del self._held[lease.session]
 
+    async def _give_back(self, lease: Lease) -> None:
+        """Release a lease; if that fails, this process takes it over when it needs it again."""
+        try:
+            await self.release(lease)
+        except BaseException as error:
+            abandon(lease)
+            if not isinstance(error, JournalError):
+                raise
+            log.warning("The lease of %s could not be released: %s", name_of(lease.session), error)
+
     async def _take_lease(self, lease: Lease, *, over: str | None = None) -> Holder | None:
         """Store a lease; return who has one that has not ended instead, if anyone has.
 
@@ -321,17 +340,6 @@ class Journal(ABC):
 
     async def aclose(self) -> None:
         """Release what the journal opened. Idempotent. Does nothing by default."""
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.aclose()
 
 
 def name_of(session: str) -> str:
@@ -366,11 +374,29 @@ def damaged(session: str, seq: int, journal: str) -> JournalDamagedError:
     """Return the error of an entry whose checksum is wrong."""
     return JournalDamagedError(
         f"Entry {seq} of {name_of(session)} in {journal} is damaged: its checksum is wrong. "
-        "Restore the journal from a backup, or copy what is before the damage into a new one "
-        "with 'agent-brain sessions salvage'. Nothing was changed",
+        f"{ADVICE}",
         session=session,
         seq=seq,
     )
+
+
+def damaged_session(session: str, journal: str, problem: str) -> JournalDamagedError:
+    """Return the error of a session that is not what was written."""
+    name = name_of(session).removeprefix("session ")
+    return JournalDamagedError(
+        f"Session {name} in {journal} is damaged: {problem}. {ADVICE}", session=session
+    )
+
+
+def check_found(session: str, journal: str, found: int, wanted: int) -> None:
+    """Check that a session that was read as a whole has all its entries.
+
+    Raises:
+        JournalDamagedError: Somebody else has removed or added some.
+    """
+    if found != wanted:
+        problem = f"it has {found} of the {wanted} entries that were written"
+        raise damaged_session(session, journal, problem)
 
 
 def held(session: str, holder: Holder) -> LeaseHeldError:

@@ -13,7 +13,7 @@ from zlib import crc32
 
 from pydantic import JsonValue
 
-from agent_brain.tools.text import clean
+from agent_brain.common.text import clean
 
 Row: TypeAlias = tuple[int, str, str]  # an entry as it is stored: seq, kind, data as JSON text
 FREED = 5_000  # entries at once

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from agent_brain.tools.ids import new_id
-from agent_brain.tools.secrets import get_logger
+from agent_brain.common.ids import new_id
+from agent_brain.common.secrets import get_logger
 
 log = get_logger(__name__)
 BEATS = 3  # renewals in the time that a lease lasts

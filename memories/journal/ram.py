@@ -157,14 +157,6 @@ class RamJournal(Journal):
         ]
         return await self.delete(session, going, scrub=scrub)
 
-    async def load(self, session: str, entries: Sequence[Entry]) -> None:
-        """See :meth:`Journal.load`."""
-        entries = checked_loaded(entries)
-        if found := await self.last(session):
-            raise conflict(session, 0, found)
-        if entries:
-            self._sessions[session] = self._loaded(entries)
-
     def _loaded(self, entries: Sequence[Entry]) -> _Session:
         now = int(time.time() * 1000)
         made = {

@@ -48,10 +48,6 @@ class Salvageable(Protocol):
         """Return the keys of sessions that can be found, maybe not of all, sorted."""
         ...
 
-    async def readable_entries(self, session: str) -> tuple[list[Entry], str | None]:
-        """Return what can be read of a session, and what cannot."""
-        ...
-
 
 async def salvage(source: Journal, target: Journal, prefix: str = "") -> Salvage:
     """Copy of every session what stands before the damage.
@@ -83,21 +79,24 @@ async def _keys(source: Journal, prefix: str) -> tuple[list[str], str | None]:
 
 
 async def _copy(source: Journal, target: Journal, key: str) -> SalvagedSession:
-    entries, problem = await _entries(source, key)
+    found: list[Entry] = []
+    problem = await _read(source, key, found, history=source.has_history)
+    if problem is not None:  # it may be in the history
+        await _read(source, key, found, history=False)
+    last = found[-1].seq if found else 0
     try:
-        await target.load(key, entries)
+        await target.load(key, found)
     except JournalConflictError:
         return SalvagedSession(key, 0, 0, "The target has this session already")
-    return SalvagedSession(key, len(entries), entries[-1].seq if entries else 0, problem)
+    return SalvagedSession(key, len(found), last, problem)
 
 
-async def _entries(source: Journal, key: str) -> tuple[list[Entry], str | None]:
-    if isinstance(source, Salvageable):
-        return await source.readable_entries(key)
-    found: list[Entry] = []
+async def _read(source: Journal, key: str, into: list[Entry], *, history: bool) -> str | None:
+    """Add the entries up to a damage that are not there yet; return what is wrong."""
+    after = into[-1].seq if into else 0
     try:
-        async for page in source.pages(key, history=source.has_history):
-            found += page
+        async for page in source.pages(key, after, history=history):
+            into += [entry for entry in page if entry.seq > after]
     except JournalDamagedError as error:
-        return found, str(error)
-    return found, None
+        return str(error)
+    return None

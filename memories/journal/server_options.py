@@ -1,4 +1,4 @@
-"""The times that journals on servers take as options."""
+"""The times that journals take as options."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from agent_brain.memories.errors import MemoryDefinitionError
 from agent_brain.memories.store.expiry import as_duration
 
 LONGEST = 1_000_000  # seconds to wait for an answer
-_MILLISECOND = timedelta(milliseconds=1)
+_MILLISECOND, _LONGEST = timedelta(milliseconds=1), timedelta(seconds=10**10)
 
 
 def ttl_milliseconds(ttl: timedelta | float | None) -> int | None:
@@ -20,8 +20,8 @@ def ttl_milliseconds(ttl: timedelta | float | None) -> int | None:
     duration = as_duration("ttl", ttl)
     if duration is None:
         return None
-    if duration < _MILLISECOND:
-        raise MemoryDefinitionError(f"ttl={ttl!r}: give 0.001 seconds or more")
+    if not _MILLISECOND <= duration <= _LONGEST:
+        raise MemoryDefinitionError(f"ttl={ttl!r}: give from 0.001 to 10,000,000,000 seconds")
     return duration // _MILLISECOND
 
 

@@ -19,11 +19,11 @@ from pydantic import (
 from agent_brain.memories.errors import JournalError
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.journal.entry import Entry
-from agent_brain.memories.sessions.copies import branch_keys, write_copy
+from agent_brain.memories.sessions.copies import SessionCopy, branch_keys
 from agent_brain.memories.store.session import branch_place, is_session_key
 
 FORMAT = "agent-brain session"
-VERSION = 2  # with branches; without them, version 1 is written
+VERSION = 1
 
 
 class _Line(BaseModel):
@@ -51,7 +51,7 @@ class _BranchLine(_Line):
 
 class _End(_Line):
     entries: int
-    branches: int = 0
+    branches: int
 
 
 _NAMES = ("_EntryLine", "_BranchLine", "_End")
@@ -72,8 +72,7 @@ async def export_session(journal: Journal, session: str) -> AsyncIterator[str]:
         JournalDamagedError: An entry is not what was written. There is no last line then.
     """
     branches = await branch_keys(journal, session)
-    version = VERSION if branches else 1
-    yield _dump({"format": FORMAT, "version": version, "session": session})
+    yield _dump({"format": FORMAT, "version": VERSION, "session": session})
     count = 0
     for key in (session, *branches):
         if key != session:
@@ -82,7 +81,7 @@ async def export_session(journal: Journal, session: str) -> AsyncIterator[str]:
             for entry in page:
                 count += 1
                 yield _entry_line(entry)
-    yield _dump({"entries": count} | ({"branches": len(branches)} if branches else {}))
+    yield _dump({"entries": count, "branches": len(branches)})
 
 
 def _entry_line(entry: Entry) -> str:
@@ -135,7 +134,7 @@ async def import_session(
             f"The session has branches, and {key!r} is not what session_key() returns: give such a "
             "key. Nothing was written"
         )
-    await write_copy(journal, key, reader.entries, reader.branches)
+    await SessionCopy(reader.entries, reader.branches).write(journal, key)
     return key
 
 
@@ -215,11 +214,10 @@ def _read_header(number: int, line: str) -> _Header:
         header = _Header.model_validate_json(line)
     except ValidationError as error:
         raise _wrong(number, f"this is not the start of a session ({_told(error)})") from error
-    if header.version > VERSION:
+    if header.version != VERSION:
         raise JournalError(
             f"The session was exported in version {header.version} of the format, and this library "
-            f"reads versions up to {VERSION}: import it with the library that wrote it, or a newer "
-            "one"
+            f"reads version {VERSION}: import it with the library that wrote it"
         )
     return header
 

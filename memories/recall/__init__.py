@@ -1,1 +1,1 @@
-"""Recall: which messages answer a question. Private, but for :mod:`.results`."""
+"""Recall: which messages answer a question."""

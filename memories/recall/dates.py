@@ -97,13 +97,16 @@ def spans_of(dates: Iterable[Named], years: Iterable[int]) -> list[Span]:
     return [span for span in found if span is not None]
 
 
-def closeness(days: NDArray[np.int32], spans: Iterable[Span]) -> NDArray[np.float32]:
-    """Return how well each day fits the best of ``spans``: its weight inside, less near it."""
+def closeness(days: NDArray[np.float64], spans: Iterable[Span]) -> NDArray[np.float32]:
+    """Return how well each day fits the best of ``spans``: its weight inside, less near it.
+
+    A day that is not a number fits none.
+    """
     best = np.zeros(len(days), np.float32)
     for span in spans:
         away = np.maximum(np.maximum(span.first - days, days - span.last), 0)
         fits = span.weight * np.maximum(1 - away.astype(np.float32) / (NEAR + 1), 0)
-        np.maximum(best, fits, out=best)
+        np.fmax(best, fits, out=best)
     return best
 
 

@@ -2,153 +2,98 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import UTC, date, datetime
-from typing import Generic, TypeVar
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from agent_brain.memories.recall.query_analysis import Traits
+from agent_brain.memories.recall.arrays import GrowableArray
 
-Scalar = TypeVar("Scalar", bound=np.generic)
-CAPACITY = 16  # rows that an array has room for at least
+ROW = np.dtype(
+    [
+        ("there", np.bool_),  # false once the row was cleared
+        ("speaker", np.int32),  # a number
+        ("thread", np.int32),  # the number of the conversation
+        ("time", np.float64),  # seconds since 1970; not a number if that is not known
+        ("asks", np.bool_),  # it is a question, and is rarely an answer
+        ("fullness", np.float32),  # the logarithm of the number of words, at most LONG_ENOUGH
+    ]
+)
+LONG_ENOUGH = 3.5  # more than some thirty words add nothing
 PAUSE = 6 * 3600.0  # seconds without a message after which the subject is a new one
-NO_DAY = -(10**6)  # no day of any calendar is near it
-
-
-class GrowableArray(Generic[Scalar]):
-    """Rows of one dtype; the capacity doubles when it is used up.
-
-    Args:
-        dtype: The type of the numbers.
-        shape: The shape of one row; one number by default.
-    """
-
-    def __init__(self, dtype: type[Scalar], shape: tuple[int, ...] = ()) -> None:
-        self._room = np.zeros((CAPACITY, *shape), dtype)
-        self._used = 0
-
-    def __len__(self) -> int:
-        return self._used
-
-    @property
-    def rows(self) -> NDArray[Scalar]:
-        """All rows as a view, valid until the length changes."""
-        return self._room[: self._used]
-
-    def append(self, row: ArrayLike) -> None:
-        """Add a row at the end."""
-        if self._used == len(self._room):
-            self._move(self.rows, 2 * self._used)
-        self._room[self._used] = row
-        self._used += 1
-
-    def extend(self, count: int) -> None:
-        """Add ``count`` rows of zeros at the end."""
-        used = self._used + count
-        if used > len(self._room):
-            self._move(self.rows, max(used, 2 * len(self._room)))
-        self._used = used
-
-    def keep(self, rows: NDArray[np.bool_]) -> None:
-        """Drop the rows where ``rows`` is false, and what they held from memory too."""
-        kept = self.rows[rows]
-        self._move(kept, max(CAPACITY, len(kept)))
-        self._used = len(kept)
-
-    def _move(self, rows: NDArray[Scalar], size: int) -> None:
-        room = np.zeros((size, *self._room.shape[1:]), self._room.dtype)
-        room[: len(rows)] = rows
-        self._room = room
-
-
-@dataclass(frozen=True)
-class ReadingOrder:
-    """Rows in the order in which they are read, each conversation in one piece.
-
-    Attributes:
-        rows: The numbers of the rows that exist; a slice if they are all, in this order.
-        sittings: For each of them the number of its sitting, which ends at a pause.
-    """
-
-    rows: NDArray[np.intp] | slice
-    sittings: NDArray[np.int32]
+DAY = 24 * 3600.0
+FIRST_DAY = date(1970, 1, 1).toordinal()
 
 
 class Features:
-    """One entry a row in each array. Rows are numbered from 0 as they are added.
-
-    Attributes:
-        there: Whether the row exists: false once it was cleared.
-        speakers: The number of the speaker.
-        threads: The number of the conversation.
-        times: When it was said, in seconds since 1970; not a number if that is not known.
-        days: The day (UTC) when it was said, as a proleptic ordinal.
-        tell_time: 1 if it has a word of time.
-        ask: 1 if it is a question.
-        fullness: See
-            :class:`~agent_brain.memories.recall.query_analysis.Traits`.
-    """
+    """One row for each message, numbered from 0 as they are added; see :data:`ROW`."""
 
     def __init__(self) -> None:
-        self.there = GrowableArray(np.bool_)
-        self.speakers = GrowableArray(np.int32)
-        self.threads = GrowableArray(np.int32)
-        self.times = GrowableArray(np.float64)
-        self.days = GrowableArray(np.int32)
-        self.tell_time = GrowableArray(np.float32)
-        self.ask = GrowableArray(np.float32)
-        self.fullness = GrowableArray(np.float32)
-        self._order: ReadingOrder | None = None
-        self._years: Counter[int] = Counter()
+        self._table: GrowableArray[Any] = GrowableArray(ROW)
+        self._order: tuple[NDArray[np.intp], NDArray[np.int32]] | None = None
 
-    def add(self, traits: Traits, time: datetime | None, speaker: int, thread: int) -> None:
-        """Add a row; ``speaker`` and ``thread`` are their numbers."""
-        self.there.append(True)
-        self.speakers.append(speaker)
-        self.threads.append(thread)
-        self.times.append(np.nan if time is None else time.timestamp())
-        day = None if time is None else time.astimezone(UTC)
-        self.days.append(NO_DAY if day is None else day.toordinal())
-        self.tell_time.append(traits.tells_time)
-        self.ask.append(traits.asks)
-        self.fullness.append(traits.fullness)
-        self._order = None
-        if day is not None:
-            self._years[day.year] += 1
+    def __len__(self) -> int:
+        return len(self._table)
 
-    def clear(self, row: int) -> tuple[int, int]:
-        """Remove a row and return its speaker and thread; its number is free after keep()."""
-        self.there.rows[row] = False
+    def __getitem__(self, column: str) -> NDArray[Any]:
+        """Return a column of :data:`ROW`, valid until the length changes."""
+        values: NDArray[Any] = self._table.rows[column]
+        return values
+
+    def add(
+        self,
+        speakers: Sequence[int],
+        threads: Sequence[int],
+        times: Sequence[datetime | None],
+        asks: Sequence[bool],
+        words: Sequence[int],
+    ) -> None:
+        """Add rows; ``words`` are how many words they have."""
+        added = np.zeros(len(times), ROW)
+        added["there"] = True
+        added["speaker"] = speakers
+        added["thread"] = threads
+        added["time"] = [np.nan if time is None else time.timestamp() for time in times]
+        added["asks"] = asks
+        added["fullness"] = np.minimum(np.log1p(words), LONG_ENOUGH)
+        self._table.extend(added)
         self._order = None
-        day = int(self.days.rows[row])
-        if day != NO_DAY:
-            self._years[date.fromordinal(day).year] -= 1
-        return int(self.speakers.rows[row]), int(self.threads.rows[row])
+
+    def clear(self, rows: Sequence[int]) -> None:
+        """Remove rows; their numbers are free after :meth:`keep`."""
+        self._table.rows[rows] = np.zeros(1, ROW)
+        self._order = None
 
     def keep(self, rows: NDArray[np.bool_]) -> None:
         """Drop the rows where ``rows`` is false, and renumber the others."""
-        for column in vars(self).values():
-            if isinstance(column, GrowableArray):
-                column.keep(rows)
+        self._table.keep(rows)
         self._order = None
 
-    @property
-    def years(self) -> list[int]:
-        """The years (UTC) of the messages."""
-        return [year for year, count in self._years.items() if count]
+    def days(self) -> NDArray[np.float64]:
+        """Return the day (UTC) of each row as a proleptic ordinal; not a number if unknown."""
+        return self["time"] // DAY + FIRST_DAY
 
-    def order(self) -> ReadingOrder:
-        """Return the rows thread by thread, cut at pauses."""
+    def years(self) -> range:
+        """Return the years (UTC) from the first to the last message."""
+        times = self["time"][self["there"] & ~np.isnan(self["time"])]
+        if not len(times):
+            return range(0)
+        first, last = (datetime.fromtimestamp(t, UTC).year for t in (times.min(), times.max()))
+        return range(first, last + 1)
+
+    def order(self) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
+        """Return the rows in the order in which they are read, each thread in one piece.
+
+        The second array has the number of the sitting of each, which ends at a pause.
+        """
         if self._order is None:
-            rows = np.flatnonzero(self.there.rows)
-            rows = rows[np.argsort(self.threads.rows[rows], kind="stable")]
-            threads, times = self.threads.rows[rows], self.times.rows[rows]
+            rows = np.flatnonzero(self["there"])
+            rows = rows[np.argsort(self["thread"][rows], kind="stable")]
+            threads, times = self["thread"][rows], self["time"][rows]
             cuts = (np.diff(threads) != 0) | (np.abs(np.diff(times)) > PAUSE)
             sittings = np.zeros(len(rows), np.int32)
             np.cumsum(cuts, out=sittings[1:])
-            as_added = len(rows) == len(self.there) and bool((np.diff(rows) == 1).all())
-            self._order = ReadingOrder(slice(None) if as_added else rows, sittings)
+            self._order = rows, sittings
         return self._order

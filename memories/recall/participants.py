@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -33,19 +34,19 @@ class Labels:
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
         self._labels: dict[int, str] = {}
-        self._uses: dict[int, int] = {}
-        self._next = 0
+        self._uses: Counter[int] = Counter()
+        self._last = NOBODY
 
     def add(self, label: str | None) -> int:
         """Count a use of ``label`` and return its number; :data:`NOBODY` for None."""
         if label is None:
             return NOBODY
-        if label not in self._numbers:
-            self._numbers[label] = self._next
-            self._labels[self._next] = label
-            self._next += 1
-        number = self._numbers[label]
-        self._uses[number] = self._uses.get(number, 0) + 1
+        number = self._numbers.get(label)
+        if number is None:
+            self._last += 1
+            number = self._numbers[label] = self._last
+            self._labels[number] = label
+        self._uses[number] += 1
         return number
 
     def remove(self, number: int) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from datetime import datetime
 
 from agent_brain.memories.recall.dates import MONTHS, Named, Span, named_dates, relative_spans
 from agent_brain.memories.recall.participants import Mention, Participants
-from agent_brain.memories.recall.tokenizer import ASKING, count_words, runs, terms
+from agent_brain.memories.recall.tokenizer import ASKING, runs, terms
 
 _ASKS_WHEN = re.compile(r"\s*(?:when|how long|what (?:date|day|month|year))\b", re.I)
 _TIME_WORDS = frozenset(
@@ -19,9 +18,9 @@ _TIME_WORDS = frozenset(
     thursday friday saturday sunday year years month months week weeks day days
     """.split()
 ) | frozenset(MONTHS)
+TIME_TERMS = frozenset(terms(_TIME_WORDS))
 _TOGETHER = re.compile(r"\b(?:and|both|or)\b|&|,", re.I)
 _QUESTION_MARKS = ("?", "？", "؟", "՞", "፧")
-LONG_ENOUGH = 3.5  # ln(1 + words): more than some thirty words add nothing
 
 _POSSESSIVE = re.compile(r"['’]s\b", re.I)
 _SPACES = re.compile(r"\s+")
@@ -66,7 +65,7 @@ def read(question: str, participants: Participants, now: datetime | None = None)
     spans = () if now is None else tuple(relative_spans(question, now))
     found = terms(runs(without_names(question, mentions)))
     if spans:  # "yesterday" is a day then, and no word to look up
-        found = [term for term in found if term not in _TIME_WORDS]
+        found = [term for term in found if term not in TIME_TERMS]
     return Question(
         dense=in_first_person(question, mentions),
         terms=tuple(term for term in found if term not in ASKING) or tuple(found),
@@ -130,27 +129,11 @@ def _replace(text: str, mentions: Sequence[Mention], whose: str, who: str) -> st
     return _SPACES.sub(" ", "".join([*out, text[done:]])).strip()
 
 
-@dataclass(frozen=True)
-class Traits:
-    """The properties of a text that do not depend on the question.
-
-    Attributes:
-        tells_time: It has a word of time or a year, like an answer to "when".
-        asks: It ends like a question, and is rarely an answer.
-        fullness: The logarithm of its length, from 0 to :data:`LONG_ENOUGH`.
-    """
-
-    tells_time: bool
-    asks: bool
-    fullness: float
+def tells_time(term: str) -> bool:
+    """Return whether a term is a word of time or a year, as in an answer to "when"."""
+    return term in TIME_TERMS or (len(term) == 4 and term.isdecimal())
 
 
-def traits(text: str, text_runs: Sequence[str]) -> Traits:
-    """Return the traits of a message, from its text and the runs of it."""
-    return Traits(
-        tells_time=any(
-            run in _TIME_WORDS or (len(run) == 4 and run.isdecimal()) for run in text_runs
-        ),
-        asks=text.rstrip().endswith(_QUESTION_MARKS),
-        fullness=min(math.log1p(count_words(text_runs)), LONG_ENOUGH),
-    )
+def asks(text: str) -> bool:
+    """Return whether a text ends like a question."""
+    return text.rstrip().endswith(_QUESTION_MARKS)

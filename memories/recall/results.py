@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from agent_brain.common.text import as_data
 from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.message import Message, Role, text_for_model
 from agent_brain.memories.views.tokens import MESSAGE_TOKENS, Counter, cut
-from agent_brain.tools.text import as_data
 
 HEAD = (
     "Recalled from {where}, in order of time (UTC). It may be out of date, and it is a record of "

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from agent_brain.memories.recall.dates import Span, closeness
 from agent_brain.memories.recall.features import Features
+from agent_brain.memories.recall.meaning import Meaning
 
 Scores = NDArray[np.float32]
 Parts = dict[str, Scores]
@@ -63,21 +64,19 @@ class Evidence:
     """How a question fits every row, before the cues are weighted.
 
     Attributes:
-        cosine: The standardised cosine of the vectors; None without vectors.
-        likeness: The cosine on a scale from 0, for unrelated texts, to 1; None likewise.
+        meaning: What the vectors say; None without vectors.
         words: BM25.
         share: The share of the question's words, weighted by rarity, that the message has.
         speaker: The number of the person whom the question is about; None for nobody.
-        asks_when: Whether it asks for a time.
+        tells_time: Whether the message has a word of time, if the question asks for one.
         spans: The days that it names.
     """
 
-    cosine: Scores | None
-    likeness: Scores | None
+    meaning: Meaning | None
     words: Scores
     share: Scores
     speaker: int | None
-    asks_when: bool
+    tells_time: NDArray[np.bool_] | None
     spans: list[Span]
 
 
@@ -87,22 +86,18 @@ def score(evidence: Evidence, features: Features) -> tuple[Scores, Parts]:
     Cues that do not apply to the question are left out, and a row without any scores -inf. The
     speaker of a message does not change the scores of those next to it.
     """
-    weights = WORDS_ALONE if evidence.cosine is None else WITH_VECTORS
+    weights = WORDS_ALONE if evidence.meaning is None else WITH_VECTORS
     parts = _subject(evidence, features, weights)
     if parts:
         parts |= _surroundings(_total(parts.values()), features, weights)
     if evidence.speaker is not None:
-        parts["speaker"] = (features.speakers.rows == evidence.speaker) * np.float32(
-            weights.speaker
-        )
+        parts["speaker"] = (features["speaker"] == evidence.speaker) * np.float32(weights.speaker)
     if not parts:
-        return np.full(len(features.there.rows), -np.inf, np.float32), parts
+        return np.full(len(features), -np.inf, np.float32), parts
     total = _total(parts.values())
-    parts["telling"] = features.fullness.rows * np.float32(weights.fullness)
-    parts["telling"] -= features.ask.rows * np.float32(weights.question)
-    matched = (
-        features.there.rows if evidence.cosine is not None else features.there.rows & (total != 0)
-    )
+    parts["telling"] = features["fullness"] * np.float32(weights.fullness)
+    parts["telling"] -= features["asks"] * np.float32(weights.question)
+    matched = features["there"] & ((total != 0) | (evidence.meaning is not None))
     return np.where(matched, total + parts["telling"], np.float32(-np.inf)), parts
 
 
@@ -118,35 +113,34 @@ def best_fit(evidence: Evidence, features: Features, counted: NDArray[np.bool_])
         features: What is known of each row.
         counted: Which rows may be the best.
     """
-    if evidence.likeness is None:
+    if evidence.meaning is None:
         missing = 1 - evidence.share
     else:
-        missing = (1 - evidence.likeness) * (1 - np.float32(FIT_OF_WORDS) * evidence.share)
+        missing = (1 - evidence.meaning.likeness) * (1 - np.float32(FIT_OF_WORDS) * evidence.share)
     if evidence.spans:
-        missing *= 1 - np.float32(FIT_OF_DATE) * closeness(features.days.rows, evidence.spans)
+        missing *= 1 - np.float32(FIT_OF_DATE) * closeness(features.days(), evidence.spans)
     if evidence.speaker is not None:
-        missing *= 1 - np.float32(FIT_OF_SPEAKER) * (features.speakers.rows == evidence.speaker)
+        missing *= 1 - np.float32(FIT_OF_SPEAKER) * (features["speaker"] == evidence.speaker)
     return float(1 - missing[counted].min(initial=1))
 
 
 def _subject(evidence: Evidence, features: Features, weights: Weights) -> Parts:
     parts = {}
-    if evidence.cosine is not None:
-        parts["meaning"] = evidence.cosine
+    if evidence.meaning is not None:
+        parts["meaning"] = evidence.meaning.cosine
     best = evidence.words.max(initial=0)
     if best > 0:
         parts["words"] = evidence.words * np.float32(weights.words / best)
-    if evidence.asks_when:
-        parts["when"] = features.tell_time.rows * np.float32(weights.when)
+    if evidence.tells_time is not None:
+        parts["when"] = evidence.tells_time * np.float32(weights.when)
     if evidence.spans:
-        parts["date"] = closeness(features.days.rows, evidence.spans) * np.float32(weights.date)
+        parts["date"] = closeness(features.days(), evidence.spans) * np.float32(weights.date)
     return parts
 
 
 def _surroundings(subject: Scores, features: Features, weights: Weights) -> Parts:
-    order = features.order()
-    rows, groups = order.rows, order.sittings
-    scores, asks, speakers = subject[rows], features.ask.rows[rows], features.speakers.rows[rows]
+    rows, groups = features.order()
+    scores, asks, speakers = subject[rows], features["asks"][rows], features["speaker"][rows]
     found = {
         "window": best_around(scores, groups) * np.float32(weights.window),
         "neighbours": beside(scores, groups) * np.float32(weights.neighbours),
@@ -196,10 +190,13 @@ def beside(scores: Scores, groups: NDArray[np.int32]) -> Scores:
 
 
 def asked_before(
-    scores: Scores, groups: NDArray[np.int32], ask: Scores, speakers: NDArray[np.int32]
+    scores: Scores,
+    groups: NDArray[np.int32],
+    asks: NDArray[np.bool_],
+    speakers: NDArray[np.int32],
 ) -> Scores:
     """Return for each score the one before it, if that is a question by someone else."""
-    answered = (groups[1:] == groups[:-1]) & (speakers[1:] != speakers[:-1]) & (ask[:-1] > 0)
+    answered = (groups[1:] == groups[:-1]) & (speakers[1:] != speakers[:-1]) & asks[:-1]
     total = np.zeros_like(scores)
     total[1:] = scores[:-1] * answered
     return total

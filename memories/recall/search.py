@@ -9,32 +9,34 @@ from typing import TYPE_CHECKING, Any
 
 import anyio.to_thread
 
+from agent_brain.common.secrets import get_logger
 from agent_brain.memories.embedders import embed_all
-from agent_brain.memories.errors import EmbedderMismatchError, EmbeddingError, VectorStoreError
-from agent_brain.memories.vectors.pipeline import VectorPipeline, embedded
-from agent_brain.tools.secrets import get_logger
+from agent_brain.memories.errors import EmbeddingError
+from agent_brain.memories.recall.indexing import EAGER
+from agent_brain.memories.vectors.vectors import Vectors, embedded
 
 if TYPE_CHECKING:
     from agent_brain.memories.recall.index import Hit, RecallIndex
 
 log = get_logger(__name__)
-IN_THREAD = 5_000  # messages from which on a thread searches
-NEAREST = 300  # messages that Chroma's index is asked for
 NEAREST_FILTERED = 2_000  # with filters, as most of them may not pass
 QUESTIONS = 16  # whose vectors are kept
-BY_WORDS = 200  # of the best matches by words are compared by their vectors too
 
 
 class Search:
     """Searches one session.
 
     Args:
-        pipeline: The messages of the session.
+        index: Its messages.
+        vectors: Their vectors.
         questions: The vectors of the last questions, which searches with one embedder may share.
     """
 
-    def __init__(self, pipeline: VectorPipeline, questions: dict[str, Any]) -> None:
-        self._pipeline = pipeline
+    def __init__(
+        self, index: RecallIndex | None, vectors: Vectors, questions: dict[str, Any]
+    ) -> None:
+        self._index = index
+        self._vectors = vectors
         self._questions = questions
 
     async def find(
@@ -66,58 +68,37 @@ class Search:
         Raises:
             EmbedderMismatchError: The messages were embedded by another model.
         """
-        index, question = self._pipeline.index, embedded(question)
+        index, question = self._index, embedded(question)
         if index is None or not question.strip():
             return []
-        vector = await self._embed(question, index, patient=patient)
-        nearest = None
-        if vector is not None and index.partial:
+        vector = await self._embed(index.dense_question(question), patient=patient)
+        cosines = None
+        if vector is not None:
+            from agent_brain.memories.recall.meaning import NEAREST
+
             filtered = where is not None or since is not None or until is not None
-            nearest = await self._nearest(question, vector, index, filtered=filtered)
+            count = max(NEAREST_FILTERED if filtered else NEAREST, k)
+            cosines = await self._vectors.nearest(vector, min(count, len(index)))
+        search = partial(
+            index.search,
+            question,
+            k,
+            cosines=cosines,
+            since=since,
+            until=until,
+            where=where,
+            now=now,
+            min_score=min_score,
+            itself=itself,
+        )
+        return await anyio.to_thread.run_sync(search) if len(index) > EAGER else search()
 
-        def search() -> list[Hit]:
-            return index.search(
-                question,
-                k,
-                query_vector=vector,
-                nearest=nearest,
-                since=since,
-                until=until,
-                where=where,
-                now=now,
-                min_score=min_score,
-                itself=itself,
-            )
-
-        if len(index) > IN_THREAD:
-            return await anyio.to_thread.run_sync(search)
-        return search()
-
-    async def _nearest(
-        self, question: str, vector: Any, index: RecallIndex, *, filtered: bool
-    ) -> dict[str, float]:
-        """Return the cosines of the nearest messages in the store, and of the best by words.
-
-        If the store fails, there are none: recall uses the words, and the vectors in RAM.
-        """
-        count = min(NEAREST_FILTERED if filtered else NEAREST, len(index))
-        by_words = partial(index.best_by_words, question, BY_WORDS)
-        try:
-            return await self._pipeline.nearest(vector, count, by_words)
-        except VectorStoreError:
-            log.warning("The vectors of a large session cannot be searched", exc_info=True)
-            return {}
-
-    async def _embed(self, question: str, index: RecallIndex, *, patient: bool) -> Any:
-        """Return its vector; None if there is none, or the embedder fails."""
-        embedder = self._pipeline.embedder
-        if embedder is None or index.dimension is None:
+    async def _embed(self, text: str, *, patient: bool) -> Any:
+        """Return the vector of a text; None if no message has one, or the embedder fails."""
+        embedder, vectors = self._vectors.embedder, self._vectors
+        if embedder is None or vectors.dimension is None or (vectors.failing and not patient):
             return None
-        text = index.dense_question(question)
-        vector = self._questions.get(text)
-        if vector is None:
-            if self._pipeline.failing and not patient:
-                return None
+        if text not in self._questions:
             try:
                 vector = (await embed_all(embedder, [text]))[0]
             except Exception as error:
@@ -130,9 +111,4 @@ class Search:
             if len(self._questions) >= QUESTIONS:
                 self._questions.clear()
             self._questions[text] = vector
-        known = index.dimension
-        if known not in (None, len(vector)):
-            raise EmbedderMismatchError(
-                f"{embedder.name}, {known} numbers", f"{embedder.name}, {len(vector)} numbers"
-            )
-        return vector
+        return self._questions[text]

@@ -49,6 +49,7 @@ _ANY = re.compile(
     rf"[{UNSPACED}]+|[{PICTURES}]"
     rf"|[^\W_{UNSPACED}]{_LETTER}*(?:[-_./:][^\W_{UNSPACED}]{_LETTER}*)*"
 )
+_ALPHANUMERIC = re.compile("[A-Za-z0-9]")
 _UNSPACED = re.compile(f"[{UNSPACED}]")
 _PICTURE = re.compile(f"[{PICTURES}]")
 _HAN = re.compile(f"[{HAN}]")
@@ -118,9 +119,14 @@ def terms(text_runs: Iterable[str]) -> list[str]:
     return [term for term in found if term]
 
 
-def count_words(text_runs: Iterable[str]) -> int:
-    """Return the number of words, with function words; two unspaced characters are one."""
-    return sum(map(_word_count, text_runs))
+def count_words(text: str) -> int:
+    """Return about how many words there are, with function words.
+
+    Two characters of a script without spaces count as one.
+    """
+    if text.isascii():
+        return len(text.split()) if _ALPHANUMERIC.search(text) else 0
+    return sum(map(_word_count, runs(text)))
 
 
 def _word_count(run: str) -> int:

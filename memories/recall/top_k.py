@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -52,35 +53,18 @@ def best_accepted(scores: Scores, count: int, accept: Callable[[int], bool]) -> 
 
     It is called no more often than necessary.
     """
-    accepted: list[int] = []
-    for place in _all_best_first(scores, 4 * count):
-        if accept(place):
-            accepted.append(place)
-        if len(accepted) == count:
-            break
-    return accepted
-
-
-def _all_best_first(scores: Scores, first: int) -> Iterator[int]:
-    """Yield every place, best first, sorted in growing pieces."""
-    done, count = 0, first
-    while done < len(scores):
-        places = best_first(scores, count)
-        yield from places[done:]
-        if len(places) < count:
-            return
-        done, count = count, 8 * count
+    return [*islice(filter(accept, best_first(scores, len(scores))), count)]
 
 
 class _Fact(NamedTuple):
     row: int
     score: float
     speaker: int
-    terms: frozenset[str]
+    terms: frozenset[int]
 
 
 def newer_first(
-    scores: Scores, features: Features, terms: Callable[[int], frozenset[str]]
+    scores: Scores, features: Features, terms: Callable[[int], frozenset[int]]
 ) -> Scores:
     """Return what to add to ``scores`` so that newer facts come before older ones.
 
@@ -95,7 +79,7 @@ def newer_first(
     added = np.zeros(len(scores), np.float32)
     near = np.flatnonzero(scores >= _lower_bound(scores, COMPARED) - 0.1**DECIMALS)
     rows = near[best_first(np.round(scores[near], DECIMALS), COMPARED)].tolist()
-    speakers = features.speakers.rows[rows].tolist()
+    speakers = features["speaker"][rows].tolist()
     facts = [
         _Fact(row, score, speaker, terms(row))
         for row, score, speaker in zip(rows, scores[rows].tolist(), speakers, strict=True)
@@ -104,7 +88,7 @@ def newer_first(
         first, *others = facts
         group = [first, *(fact for fact in others if _alike(first, fact))]
         if len(group) > 1:
-            _exchange([fact.row for fact in group], scores, features.times.rows, added)
+            _exchange([fact.row for fact in group], scores, features["time"], added)
         facts = [fact for fact in others if fact not in group]
     return added
 

@@ -1,4 +1,4 @@
 """What a memory knows of runs beside its messages: turns, requests, scratch data, claims.
 
-Private. The registers of the state machine itself are in ``memories/control.py``.
+The registers of the state machine itself are in ``memories/control.py``.
 """

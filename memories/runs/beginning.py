@@ -27,10 +27,13 @@ class Beginning:
     before: Sequence[Message] = ()
 
 
-def is_replaced(memory: Memory, method: str) -> bool:
-    """Return whether a subclass of the class whose ``begin`` a memory has defines ``method``."""
+def is_replaced(memory: Memory, method: str, by: str = "begin") -> bool:
+    """Return whether a subclass has replaced ``method``, which ``by`` stands in for.
+
+    That is a subclass of the class whose ``by`` the memory has.
+    """
     for kind in type(memory).__mro__:
-        if "begin" in vars(kind):
+        if by in vars(kind):
             return False
         if method in vars(kind):
             return True

@@ -17,14 +17,14 @@ class Call:
         result: Its result, once it has finished.
         reported: Whether the event of its end has been streamed.
         continues: Whether it runs on a memory that is kept, and continues there.
-        due: Whether it has finished and is not counted yet, as the event of its end is not read.
+        uncounted: Whether it has finished and is not counted yet: the event of its end is not read.
     """
 
     action: Action
     result: Message | None = None
     reported: bool = False
     continues: bool = False
-    due: bool = False
+    uncounted: bool = False
 
 
 def uncertain(call: Action) -> str:

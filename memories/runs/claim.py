@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import anyio
 
+from agent_brain.common.aio import CLEANUP_SECONDS
 from agent_brain.memories.errors import MemoryBusyError
-from agent_brain.tools.aio import CLEANUP_SECONDS
 
 if TYPE_CHECKING:
     from agent_brain.memories.base import Memory

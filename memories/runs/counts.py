@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from operator import attrgetter
-from typing import Any
+from typing import Any, Self
 
 from agent_brain.memories.runs.work import EMBEDDING
 
@@ -66,11 +66,16 @@ class Spent:
 
     def as_data(self) -> dict[str, Any]:
         """Return the values by name, without those that a subclass adds."""
-        return dict(zip(_SPENT, _values_of(self), strict=True))
+        return dict(zip(SPENT, _values_of(self), strict=True))
+
+    def plus(self, other: Self) -> Self:
+        """Return the sum of both."""
+        names = [each.name for each in fields(self)]
+        return type(self)(*(getattr(self, name) + getattr(other, name) for name in names))
 
 
-_SPENT = tuple(field.name for field in fields(Spent))
-_values_of = attrgetter(*_SPENT)
+SPENT = tuple(field.name for field in fields(Spent))
+_values_of = attrgetter(*SPENT)
 
 
 @dataclass(slots=True)
@@ -82,10 +87,6 @@ class Counts(Spent):
     """
 
     step: int = 0
-
-    def plus(self, other: Counts) -> Counts:
-        """Return the sum of both."""
-        return Counts(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(Counts)))
 
     def beyond(self, other: Counts) -> Counts:
         """Return what this has more than ``other``."""

@@ -8,6 +8,9 @@ from pydantic import BaseModel, Field, JsonValue
 
 from agent_brain.tools.action import Action
 
+EDITED = "[A person changed the arguments of this call first]\n"
+"""What precedes the result of a call whose arguments a person has changed."""
+
 
 class Decision(BaseModel, defer_build=True):
     """What a person decided about one call.
@@ -191,10 +194,6 @@ class HumanRequests(BaseModel, defer_build=True):
         self.approvals = [call_id for call_id in self.approvals if stays(call_id)]
         self.questions = {key: text for key, text in self.questions.items() if stays(key)}
         self._add_calls(())
-
-
-Asked = HumanRequests
-"""The old name of :class:`HumanRequests`."""
 
 
 def key_of_branch(branch: str) -> str:

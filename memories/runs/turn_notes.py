@@ -1,4 +1,4 @@
-"""What is known of the turns of a session beside their messages. Private.
+"""What is known of the turns of a session beside their messages.
 
 A journal has it in its entries. Without one, and in copies of a session, what is known of earlier
 turns is a value of the store; that of the current turn is in the control.

@@ -51,6 +51,7 @@ class StoredResult:
     Attributes:
         answer: The text of the last state that said anything, without thoughts.
         output: The output of the net, if it makes one: JSON if a journal has it.
+        output_class: The name of its class.
         stop_reason: Why the run ended, such as ``"done"``, ``"failed"`` or ``"approval"``.
         failure: The text of the error of a run that failed.
         steps: Number of steps.
@@ -71,6 +72,7 @@ class StoredResult:
     run_id: str
     finish_reason: str | None
     wake_at: datetime | None
+    output_class: str | None = None
 
 
 def turns_of(
@@ -126,6 +128,7 @@ def result_of(turns: Sequence[TurnRecord], control: Control) -> StoredResult | N
         run_id=turn.run_id,
         finish_reason=control.finish_reason,
         wake_at=control.wake_at,
+        output_class=control.output_class,
     )
 
 
@@ -138,10 +141,10 @@ def answer_of(messages: Sequence[Message]) -> str:
 
 
 def is_answer(message: Message) -> bool:
-    """Return whether ``message`` is text of the model for the reader, and not a thought."""
+    """Return whether ``message`` is text or pictures of the model for the reader, no thought."""
     return (
         message.role is Role.ASSISTANT
-        and bool(message.content)
+        and bool(message.content or message.metadata.get("images"))
         and not message.tool_calls
         and not message.metadata.get("thought")
     )

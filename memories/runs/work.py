@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol
@@ -12,6 +12,18 @@ if TYPE_CHECKING:
     from agent_brain.memories.embedders.base import Embedder
 
 EMBEDDING = "embedding"  # the purpose of every embedding
+
+in_step: ContextVar[bool] = ContextVar("agent_brain_in_step", default=False)
+"""Whether a state of a run works here: what it writes is written with its step."""
+
+
+async def with_step(writing: Awaitable[None]) -> None:
+    """Await what writes to the memory of a run: it is written with its step."""
+    working = in_step.set(True)
+    try:
+        await writing
+    finally:
+        in_step.reset(working)
 
 
 class RunWork(Protocol):

@@ -1,4 +1,4 @@
-"""Where two conversations part, and how their states differ. Private."""
+"""Where two conversations part, and how their states differ."""
 
 from __future__ import annotations
 

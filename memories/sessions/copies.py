@@ -1,18 +1,20 @@
-"""Copies of sessions with the branches below them. Private."""
+"""Copies of sessions with the branches below them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Mapping, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import replace
-from typing import Any, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias, cast
 
 import anyio
 
+from agent_brain.common.ids import new_id
+from agent_brain.common.secrets import get_logger
 from agent_brain.memories.errors import JournalError
 from agent_brain.memories.journal.base import Journal, conflict, name_of
 from agent_brain.memories.journal.entry import Entry
-from agent_brain.memories.store.kinds import NOTED, STEPS
+from agent_brain.memories.store.kinds import NOTED
 from agent_brain.memories.store.session import (
     below,
     branch_key,
@@ -22,11 +24,78 @@ from agent_brain.memories.store.session import (
     read_session_key,
     session_key,
 )
-from agent_brain.tools.ids import new_id
-from agent_brain.tools.secrets import get_logger
 
 log = get_logger(__name__)
 Branches: TypeAlias = Mapping[tuple[str, ...], Sequence[Entry]]  # by their places below a session
+
+
+@dataclass(frozen=True, slots=True)
+class SessionCopy:
+    """A session with its branches, to be written somewhere else.
+
+    Attributes:
+        entries: Its entries, with its history.
+        branches: Those of its branches.
+    """
+
+    entries: list[Entry]
+    branches: Branches = field(default_factory=dict)
+
+    async def write(self, journal: Journal, key: str, *, replace: bool = False) -> None:
+        """Write the session with its branches, all or nothing.
+
+        Args:
+            journal: The journal.
+            key: The key of the session.
+            replace: Write it over what is there; otherwise nothing may be.
+
+        Raises:
+            JournalConflictError: The session has entries.
+            LeaseHeldError: A run uses the session that is replaced.
+            JournalError: The journal cannot do it.
+        """
+        if replace:
+            await _replace(journal, key, self)
+        else:
+            await _write(journal, key, self)
+
+
+async def copy_at(
+    journal: Journal, key: str, step: int | None = None, place: Sequence[str] | None = None
+) -> SessionCopy:
+    """Return a session as it is, or as of a step, with the branches that the step after it began.
+
+    If there are such branches, what is known of the calls of that step is there too.
+
+    Args:
+        journal: The journal.
+        key: The key of the session.
+        step: The number of the last entry, which is a step; None for all entries and branches.
+        place: The place of the step after it, if no entry of the session says so.
+    """
+    entries: list[Entry] = []
+    if step is None:
+        return SessionCopy(await read_entries(journal, key), await _read_branches(journal, key))
+    calls: list[Entry] = []
+    pages = journal.pages(key, history=journal.has_history)
+    async with aclosing(pages), aclosing(_each(pages)) as found:
+        async for entry in found:
+            if entry.seq <= step:  # what is history now was not when it was the last one
+                entries.append(replace(entry, retired=False))
+            elif entry.kind == "step":
+                break
+            elif entry.kind in NOTED:
+                calls.append(replace(entry, retired=False))
+    if place is None and entries and entries[-1].kind == "step":
+        place = step_place(cast("dict[str, Any]", entries[-1].data))
+    branches = await _read_branches(journal, branch_key(key, *place), key) if place else {}
+    return SessionCopy(entries + calls if branches else entries, branches)
+
+
+async def _each(pages: AsyncIterable[Iterable[Entry]]) -> AsyncGenerator[Entry, None]:
+    async for page in pages:
+        for entry in page:
+            yield entry
 
 
 async def branch_keys(journal: Journal, key: str) -> list[str]:
@@ -36,39 +105,15 @@ async def branch_keys(journal: Journal, key: str) -> list[str]:
 
 async def read_entries(journal: Journal, key: str) -> list[Entry]:
     """Return the entries of a session, with its history."""
-    pages = journal.pages(key, history=journal.has_history)
-    return [entry async for page in pages for entry in page]
+    return [entry async for entry in _each(journal.pages(key, history=journal.has_history))]
 
 
-async def read_branches(journal: Journal, key: str, *place: str) -> Branches:
-    """Return the branches of a session in a journal.
-
-    Args:
-        journal: The journal.
-        key: The key of the session.
-        place: The place of a step: only its branches. Default: all.
-    """
-    found = await branch_keys(journal, branch_key(key, *place) if place else key)
-    return {tuple(branch_place(key, at)): await read_entries(journal, at) for at in found}
-
-
-async def read_calls_after(journal: Journal, key: str, step: int) -> list[Entry]:
-    """Return what a session has of calls and parts in the step that follows one.
-
-    Args:
-        journal: The journal.
-        key: The key of the session.
-        step: The number of the step.
-    """
-    found: list[Entry] = []
-    async with aclosing(journal.pages(key, step, history=journal.has_history)) as pages:
-        async for page in pages:
-            for entry in page:
-                if entry.kind in STEPS:
-                    return found
-                if entry.kind in NOTED:
-                    found.append(replace(entry, retired=False))
-    return found
+async def _read_branches(journal: Journal, key: str, session: str | None = None) -> Branches:
+    """Return the branches below a key, by their places below the session."""
+    found = await branch_keys(journal, key)
+    return {
+        tuple(branch_place(session or key, at)): await read_entries(journal, at) for at in found
+    }
 
 
 def step_place(control: Mapping[str, Any]) -> tuple[str, str]:
@@ -76,31 +121,17 @@ def step_place(control: Mapping[str, Any]) -> tuple[str, str]:
     return control.get("run_id") or "", str(control.get("moves", 0))
 
 
-async def write_copy(
-    journal: Journal, key: str, entries: Sequence[Entry], branches: Branches
-) -> None:
-    """Write a session with its branches, all or nothing.
-
-    Args:
-        journal: The journal.
-        key: The key of the session, which must not have entries.
-        entries: Its entries.
-        branches: Those of its branches.
-
-    Raises:
-        JournalConflictError: The session has entries.
-        JournalError: The journal cannot do it.
-    """
+async def _write(journal: Journal, key: str, copy: SessionCopy) -> None:
     if last := await journal.last(key):
         raise conflict(key, 0, last)
     for left in await branch_keys(journal, key):  # of a copy that was cut off
         await journal.delete(left)
     written: list[str] = []
     try:
-        for names, inside in branches.items():
+        for names, inside in copy.branches.items():
             written.append(branch_key(key, *names))
             await journal.load(written[-1], inside)
-        await journal.load(key, entries)  # last: then all of it is there
+        await journal.load(key, copy.entries)  # last: then all of it is there
     except BaseException:
         with anyio.CancelScope(shield=True), suppress(JournalError):
             for branch in written:
@@ -108,52 +139,38 @@ async def write_copy(
         raise
 
 
-async def replace_session(
-    journal: Journal, key: str, entries: Sequence[Entry], branches: Branches
-) -> None:
-    """Write a session with its branches over another one with its branches.
+async def _replace(journal: Journal, key: str, copy: SessionCopy) -> None:
+    """Write a session over another one.
 
     Whatever fails, the old session is whole, or the new one. A journal that cannot do it in one
     step has a copy of the old one until it is done.
-
-    Args:
-        journal: The journal.
-        key: The key of the session.
-        entries: Its new entries.
-        branches: Those of its branches.
-
-    Raises:
-        LeaseHeldError: A run uses the session.
-        JournalError: The journal cannot do it.
     """
     lease = await journal.acquire(key)
     try:
         if journal.has_exchange:
-            new = {branch_key(key, *names): inside for names, inside in branches.items()}
+            new = {branch_key(key, *names): inside for names, inside in copy.branches.items()}
             going = [*await branch_keys(journal, key), key]
-            await journal.exchange(going, {**new, key: entries})
+            await journal.exchange(going, {**new, key: copy.entries})
         else:
-            await _replace_in_steps(journal, key, entries, branches)
+            await _replace_in_steps(journal, key, copy)
     finally:
         await journal.release(lease)
 
 
-async def _replace_in_steps(
-    journal: Journal, key: str, entries: Sequence[Entry], branches: Branches
-) -> None:
+async def _replace_in_steps(journal: Journal, key: str, copy: SessionCopy) -> None:
     """Replace a session, and keep a copy of the old one until it is done."""
     name, tenant = read_session_key(key)
     aside = session_key(new_id(f"{name} before"), tenant)
-    old, old_branches = await read_entries(journal, key), await read_branches(journal, key)
-    await write_copy(journal, aside, old, old_branches)
+    old = await copy_at(journal, key)
+    await old.write(journal, aside)
     try:
         await delete_key(journal, key)
-        await write_copy(journal, key, entries, branches)
+        await copy.write(journal, key)
     except BaseException as error:
         try:
             with anyio.CancelScope(shield=True):
                 await delete_key(journal, key)
-                await write_copy(journal, key, old, old_branches)
+                await old.write(journal, key)
                 await delete_key(journal, aside)
         except JournalError as worse:
             raise JournalError(

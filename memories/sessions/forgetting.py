@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from inspect import isawaitable
 from typing import Any, TypeAlias, Unpack, cast
 
+from agent_brain.common.text import count_tokens
 from agent_brain.memories.base import Memory
 from agent_brain.memories.branches.forgetting import stored_in
 from agent_brain.memories.errors import JournalError
@@ -22,7 +23,6 @@ from agent_brain.memories.stored import StoredMemory
 from agent_brain.memories.views.calls import Calls
 from agent_brain.memories.views.everything import Everything
 from agent_brain.memories.views.summary import Summarized
-from agent_brain.tools.text import count_tokens
 
 MakeMemory: TypeAlias = Callable[..., Memory | Awaitable[Memory]]
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, cast
 
@@ -11,7 +10,6 @@ from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.journal.entry import Entry
 from agent_brain.memories.journal.ram import RamJournal
-from agent_brain.memories.store.kinds import STEPS
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +47,12 @@ async def saved_steps(journal: Journal, key: str) -> list[SavedStep]:
     """Return the steps that a journal has of a session, in order."""
     found: list[SavedStep] = []
     async for page in journal.pages(key, history=True):
-        found += [step_of(entry) for entry in page if entry.kind in STEPS]
+        found += [step_of(entry) for entry in page if entry.kind == "step"]
     return found
 
 
 def step_of(entry: Entry) -> SavedStep:
-    """Return the step that an entry of a kind in :data:`STEPS` holds."""
+    """Return the step that an entry of kind ``"step"`` holds."""
     control = cast("dict[str, Any]", entry.data)
     return SavedStep(
         entry.seq,
@@ -66,21 +64,6 @@ def step_of(entry: Entry) -> SavedStep:
         control.get("stop_reason"),
         control.get("spent", {}),
     )
-
-
-async def copied_journal(
-    journal: Journal, key: str, counts: Callable[[Entry], bool]
-) -> CopiedJournal:
-    """Return a journal with those entries of a session that ``counts`` accepts, history included.
-
-    What is history now was not when they were the last ones.
-    """
-    entries: list[Entry] = []
-    async for page in journal.pages(key, history=True):
-        entries += [replace(entry, retired=False) for entry in page if counts(entry)]
-    into = CopiedJournal()
-    await into.load(key, entries)
-    return into
 
 
 def no_step(session: str | None, number: int, steps: list[SavedStep]) -> MemoryUseError:

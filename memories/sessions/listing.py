@@ -13,7 +13,7 @@ from agent_brain.memories.control import Control
 from agent_brain.memories.errors import JournalError
 from agent_brain.memories.journal.base import Journal, SessionRecord
 from agent_brain.memories.store.events import MESSAGES
-from agent_brain.memories.store.kinds import NOTED, RUN, current
+from agent_brain.memories.store.kinds import NOTED, RUN, checked
 from agent_brain.memories.store.log import decode
 from agent_brain.memories.store.session import as_rows, delete_key, read_session_key, session_key
 
@@ -98,7 +98,7 @@ async def _info(journal: Journal, record: SessionRecord) -> SessionInfo:
     title = ""
     try:
         title = await _title(journal, record.key)
-        control = await _control(journal, record.key)
+        control = await last_control(journal, record.key)
     except JournalError:
         control = {"status": "damaged"}
     wake_at = control.get("wake_at")
@@ -112,11 +112,12 @@ async def _info(journal: Journal, record: SessionRecord) -> SessionInfo:
         record.updated,
         record.entries,
         None if wake_at is None else datetime.fromisoformat(wake_at),
-        _is_resumable(control),
+        is_resumable(control),
     )
 
 
-def _is_resumable(control: dict[str, Any]) -> bool:
+def is_resumable(control: dict[str, Any]) -> bool:
+    """Return whether the run of a session can be resumed; see :func:`last_control`."""
     known = {
         name: control[name] for name in ("run_id", "status", "state", "done") if name in control
     }
@@ -133,8 +134,9 @@ async def _title(journal: Journal, key: str) -> str:
     return ""
 
 
-async def _control(journal: Journal, key: str) -> dict[str, Any]:
-    rows = current(as_rows(await journal.rows(key, max(await journal.last(key) - LATEST, 0))))
+async def last_control(journal: Journal, key: str) -> dict[str, Any]:
+    """Return the last state of the run of a session, as it is stored; empty if it had none."""
+    rows = checked(as_rows(await journal.rows(key, max(await journal.last(key) - LATEST, 0))))
     for _, kind, line in reversed([*rows]):
         if kind in RUN and kind not in NOTED:
             data = json.loads(line)

@@ -1,4 +1,4 @@
-"""A stored session as it is, or as it was at a step, for who looks at it. Private."""
+"""A stored session as it is, or as it was at a step, for who looks at it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Removes texts from entries that are no session of a memory: stored events, titles. Private."""
+"""Removes texts from entries that are no session of a memory: stored events, titles."""
 
 from __future__ import annotations
 

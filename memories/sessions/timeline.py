@@ -1,4 +1,4 @@
-"""What happened in a session, step by step. Private."""
+"""What happened in a session, step by step."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agent_brain.memories.journal.entry import Entry
 from agent_brain.memories.message import Message
 from agent_brain.memories.sessions.history import SavedStep, step_of
 from agent_brain.memories.store.events import MESSAGES
-from agent_brain.memories.store.kinds import LASTING, STEPS
+from agent_brain.memories.store.kinds import LASTING
 from agent_brain.memories.store.log import decode
 
 WINDOW = 8  # entries per step that are read at first, looking back
@@ -48,12 +48,11 @@ class Part:
             if rollback.kind != "rollback":
                 continue
             data: Any = rollback.data
-            to, kept = (data["to"], data["kept"]) if isinstance(data, dict) else (data, ())
             found |= {
                 entry.seq
                 for entry in self.entries
-                if to < entry.seq < rollback.seq and entry.kind not in LASTING
-            }.difference(kept)
+                if data["to"] < entry.seq < rollback.seq and entry.kind not in LASTING
+            }.difference(data["kept"])
         return found
 
     @property
@@ -76,10 +75,10 @@ class Part:
         """The last state of the run that was written in the part, as far as its entry has it."""
         for entry in reversed(self.entries):
             data = cast("dict[str, Any]", entry.data)
-            if entry.kind in STEPS:
+            if entry.kind == "step":
                 return data
             if entry.kind == "amend":
-                return cast("dict[str, Any]", data.get("control", data))
+                return cast("dict[str, Any]", data["control"])
         return {}
 
 
@@ -99,10 +98,10 @@ async def read_parts(journal: Journal, key: str, *, after: int = 0) -> AsyncGene
         async for page in pages:
             for entry in page:
                 if entry.seq <= after:
-                    mark = entry if entry.kind in STEPS else None
+                    mark = entry if entry.kind == "step" else None
                     continue
                 entries.append(entry)
-                if entry.kind in STEPS:
+                if entry.kind == "step":
                     for part in _parts(entries, mark):
                         yield part
                     entries, mark = [], entry
@@ -128,7 +127,7 @@ async def read_last_parts(
     while True:
         start = max(end - 1 - span, 0)
         entries = [entry async for entry in _between(journal, key, start, end)]
-        steps = [at for at, entry in enumerate(entries) if entry.kind in STEPS]
+        steps = [at for at, entry in enumerate(entries) if entry.kind == "step"]
         if len(steps) > limit or start == 0:
             break
         span *= 4
@@ -164,7 +163,7 @@ def split_parts(entries: Iterable[Entry], mark: Entry | None = None) -> Iterator
     gathered: list[Entry] = []
     for entry in entries:
         gathered.append(entry)
-        if entry.kind in STEPS:
+        if entry.kind == "step":
             yield from _parts(gathered, mark)
             gathered, mark = [], entry
     yield from _parts(gathered, mark)
@@ -177,7 +176,7 @@ def _parts(entries: list[Entry], mark: Entry | None) -> Iterator[Part]:
     before = None if mark is None else step_of(mark)
     start: Mapping[str, Any] = {} if mark is None else cast("dict[str, Any]", mark.data)
     last = entries[-1]
-    if last.kind not in STEPS:
+    if last.kind != "step":
         yield Part(entries, None, before, start)
         return
     step = step_of(last)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-from collections import deque
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -27,8 +26,8 @@ class _Waiting(BaseModel):
 class MessageQueue:
     """A queue of messages: lowest priority number first, then first in, first out.
 
-    Pushing and popping take constant time (with many different priorities, their logarithm). A
-    message that is already queued is not added again. Call it from one event loop only::
+    Pushing and popping n messages takes the logarithm of n each. A message that is already queued
+    is not added again. Call it from one event loop only::
 
         inbox = MessageQueue()
         inbox.push(Message.user("urgent"), priority=-1)
@@ -36,8 +35,7 @@ class MessageQueue:
     """
 
     def __init__(self) -> None:
-        self._by_priority: dict[int, deque[int]] = {}
-        self._priorities: list[int] = []  # a heap of those in use
+        self._order: list[tuple[int, int]] = []  # a heap of priorities and numbers
         self._waiting: dict[int, tuple[Message, int]] = {}  # by number, in order of arrival
         self._ids: set[str] = set()
         self._last = 0
@@ -70,23 +68,15 @@ class MessageQueue:
         return True
 
     def _put(self, number: int, message: Message, priority: int) -> None:
-        if priority not in self._by_priority:
-            self._by_priority[priority] = deque()
-            heapq.heappush(self._priorities, priority)
-        self._by_priority[priority].append(number)
+        heapq.heappush(self._order, (priority, number))
         self._waiting[number] = (message, priority)
         self._ids.add(message.id)
 
     def pop(self) -> Message | None:
         """Remove and return the next message, or None."""
-        if not self._priorities:
+        if not self._order:
             return None
-        priority = self._priorities[0]
-        numbers = self._by_priority[priority]
-        message, _ = self._waiting.pop(numbers.popleft())
-        if not numbers:
-            heapq.heappop(self._priorities)
-            del self._by_priority[priority]
+        message, _ = self._waiting.pop(heapq.heappop(self._order)[1])
         self._ids.remove(message.id)
         return message
 
@@ -99,9 +89,7 @@ class MessageQueue:
 
     def peek(self) -> Message | None:
         """Return the next message without removing it, or None."""
-        if not self._priorities:
-            return None
-        return self._waiting[self._by_priority[self._priorities[0]][0]][0]
+        return self._waiting[self._order[0][1]][0] if self._order else None
 
     def empty(self) -> bool:
         """Return whether the queue is empty."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, Field, JsonValue
 
 from agent_brain.memories.base import Memory
+from agent_brain.memories.branches.copying import AsOf, Copying, Fork, copy_of, fork_of
 from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.message import Message, Role
 from agent_brain.memories.store.filters import Names
@@ -169,15 +171,18 @@ class MemberMemory(WrappingMemory):
         await self.checkpoint()
         return count
 
-    async def fork(self) -> Memory:
+    async def fork(self) -> Memory:  # type: ignore[override]
         """Return a copy of the agent's own memory, which has no inbox."""
-        copied = await self.inner.fork()
-        await self.copy_branches(copied)
-        return copied
+        return await fork_of(self, Fork())
 
-    async def _new_branch(self, name: str) -> Memory:
-        """Return a branch of the agent's own memory, which has no inbox."""
-        return await self.inner._new_branch(name)
+    async def _copied(self, copying: Copying) -> Memory:
+        """Return a copy of the agent's own memory; only as of a step it has the inbox."""
+        copied = await copy_of(self.inner, copying)
+        if not isinstance(copying, AsOf):
+            return copied
+        earlier = copy.copy(self)
+        earlier.inner = copied
+        return earlier
 
 
 def as_received(message: Message) -> Message:

@@ -1,1 +1,1 @@
-"""The message store beneath the built-in memories: log, session, expiry and removal. Private."""
+"""The message store beneath the built-in memories: log, session, expiry and removal."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
+from agent_brain.common.values import is_count
 from agent_brain.memories.errors import MemoryDefinitionError
-from agent_brain.tools.values import is_count
 
 
 def whole_number(name: str, value: int | None, *, least: int = 1, optional: bool = False) -> None:

@@ -95,7 +95,7 @@ def forgotten(
     )
 
 
-def strike(control: Control, gone: Erasure, *, live: bool) -> bool:
+def forget_in_control(control: Control, gone: Erasure, *, live: bool) -> bool:
     """Remove from ``control`` whatever holds or quotes what is ``gone``; return whether it did.
 
     The registers of an ended run are not needed any more, so they are emptied. A run that waits, or

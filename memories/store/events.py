@@ -224,9 +224,17 @@ Change: TypeAlias = (
 )
 
 
+RunChange: TypeAlias = Checkpointed | CallNoted | PartNoted
+"""What changes the state of a run."""
+
+
 def entries_of(changes: Iterable[Change]) -> list[Entry]:
     """Return changes as journal entries."""
     return [entry for change in changes for entry in change.entries()]
+
+
+SIZED = frozenset((Added, Removed))
+"""The changes of any number of messages."""
 
 
 def size_of(change: Change) -> int:
@@ -261,7 +269,6 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "evicted": _fields_of(Evicted),
     "clear": lambda _: Cleared(),
     "beside": lambda _: Beside(),
-    "control": Checkpointed,
     "step": Checkpointed,
     "amend": _fields_of(Checkpointed),
     "call_begun": lambda data: CallNoted(

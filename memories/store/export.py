@@ -12,20 +12,58 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from anyio import to_thread
 from pydantic import ValidationError
 
+from agent_brain.common.files import replace_file
+from agent_brain.memories.base import Memory
 from agent_brain.memories.errors import MemoryUseError, SnapshotError
 from agent_brain.memories.message import Message
-from agent_brain.memories.store.erasure import Erasure, strike
+from agent_brain.memories.store.erasure import Erasure, forget_in_control
 from agent_brain.memories.store.events import Added, Change, Checkpointed, GoalSet, ValueSet
 from agent_brain.memories.store.many import in_thread_if_long, in_thread_if_many
 from agent_brain.memories.store.run_record import RunRecord
 from agent_brain.memories.store.snapshot import Snapshot
-from agent_brain.tools.files import replace_file
 
 if TYPE_CHECKING:
-    from agent_brain.memories.base import Memory
     from agent_brain.memories.control import Control
 
 Loadable: TypeAlias = Snapshot | Mapping[str, Any] | Iterable[Message | Mapping[str, Any]] | None
+
+
+class Exported(Memory):
+    """The methods of memories that are written to files and read from them."""
+
+    async def export(self, path: str | PathLike[str] | None = None) -> dict[str, Any]:
+        """Return all that the memory holds as plain data; also write it to a file, atomically.
+
+        Args:
+            path: A JSON file to write; an existing one is replaced.
+        """
+        return await write_export(await self.snapshot(), path)
+
+    async def load(
+        self,
+        data: Loadable = None,
+        *,
+        path: str | PathLike[str] | None = None,
+        text: str | None = None,
+        merge: bool = False,
+    ) -> int:
+        """Replace the content by an export. Nothing changes unless all of it can be read.
+
+        Args:
+            data: What :meth:`export` returned, or messages, or dicts of their fields.
+            path: A file that :meth:`export` wrote, instead of ``data``.
+            text: The content of such a file, instead of ``data``.
+            merge: Add the messages that are not here yet, instead of replacing everything.
+
+        Returns:
+            How many messages the memory holds now.
+
+        Raises:
+            SnapshotError: It is not an export.
+            MemoryUseError: Not exactly one of ``data``, ``path`` and ``text`` is given.
+        """
+        await load_into(self, data, path=path, text=text, merge=merge)
+        return len(await self.goal()) + len(await self.dump())
 
 
 async def write_export(
@@ -103,7 +141,7 @@ async def load_into(
         return
     if not isinstance(data, Snapshot | Mapping) and path is None and text is None:
         snapshot.control = memory.control.model_copy(deep=True)  # of the session, not the run
-        strike(snapshot.control, Erasure(everything=True, for_good=True), live=False)
+        forget_in_control(snapshot.control, Erasure(everything=True, for_good=True), live=False)
     await memory.restore(snapshot)
 
 

@@ -1,4 +1,4 @@
-"""Gives the messages of one memory to another one, each once, also after a crash. Private."""
+"""Gives the messages of one memory to another one, each once, also after a crash."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import JsonValue
 
+from agent_brain.common.secrets import get_logger
 from agent_brain.memories.errors import SessionConflictError
 from agent_brain.memories.journal.entry import Rows
 from agent_brain.memories.message import Message, Role
@@ -19,7 +20,6 @@ from agent_brain.memories.store.lock import Lock
 from agent_brain.memories.store.log import MessageLog, id_of
 from agent_brain.memories.store.many import in_slices, in_thread_if_many
 from agent_brain.memories.store.removal import REMOVING
-from agent_brain.tools.secrets import get_logger
 
 if TYPE_CHECKING:
     from agent_brain.memories.stored import StoredMemory
@@ -48,7 +48,8 @@ class HandOver:
         self._removing = Lock()
         self.reset()
         short.on_evict = self.take
-        short.store.marker = HANDED
+        if short.store.session is not None:
+            short.store.session.marker = HANDED
 
     def reset(self) -> None:
         """Start with a conversation of which nothing was handed over."""
@@ -196,10 +197,9 @@ class HandOver:
         """Finish what a crash has interrupted: removing, and handing over."""
         if self._noted:
             await self.finish_removal()
-        store = self._short.store
-        left, store.evicted_before = store.evicted_before, []
-        removed, store.removed_before = store.removed_before, {}
-        marked = store.values.get(HANDED)
+        session = self._short.store.session
+        left, removed = ([], {}) if session is None else session.reading.take()
+        marked = self._short.store.values.get(HANDED)
         if isinstance(marked, dict):
             self.upto = max(self.upto, cast(int, marked["upto"]))
         if left:

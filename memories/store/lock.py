@@ -18,7 +18,7 @@ class Lock:
 
     async def __aenter__(self) -> None:
         if self._lock is None:
-            self._lock = anyio.Lock()
+            self._lock = anyio.Lock(fast_acquire=True)
         self._users += 1
         try:
             await self._lock.acquire()

@@ -1,4 +1,4 @@
-"""The state of a memory of a user's own, as a session stores it. Private.
+"""The state of a memory of a user's own, as a session stores it.
 
 Messages that the session has are named by their IDs.
 """

@@ -1,4 +1,4 @@
-"""Work on many messages without stopping the event loop meanwhile. Private."""
+"""Work on many messages without stopping the event loop meanwhile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fills a store with the entries of its session. Private.
+"""Fills a store with the entries of its session.
 
 Views are notified of the newest messages one by one. Older ones are loaded as JSON text and decoded
 when they are used; a window needs only those that never leave it.
@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING
 from agent_brain.memories.journal.entry import Rows
 from agent_brain.memories.message import Role
 from agent_brain.memories.store.events import MESSAGES, Change, GoalSet, read_change, read_changes
-from agent_brain.memories.store.kinds import RUN, STEPS
+from agent_brain.memories.store.kinds import RUN
 from agent_brain.memories.store.log import id_of, unreadable
 from agent_brain.memories.store.many import in_thread_if_much
 
 if TYPE_CHECKING:
+    from agent_brain.memories.store.session import Session
     from agent_brain.memories.store.store import MessageStore
 
 LOCAL = RUN | {"goal"}  # of the run of one memory; ignored in a shared session
@@ -39,10 +40,11 @@ async def replay_session(store: MessageStore, rows: Rows) -> None:
     tails = [view.tail for view in store.views]
     tail = None if None in tails else max((t for t in tails if t is not None), default=0)
     keeps_old = store.keeps_old
-    store.resumes_at, staying = _mark(rows)
+    session = _session(store)
+    session.reading.resumes_at, staying = _mark(rows)
     found = None if tail is None else await in_thread_if_much(rows.lines, _survey, rows)
-    store.reading = True
-    goal_id, stale, start = store.goal_id, store.stale, 0
+    session.reading.in_progress = True
+    goal_id, start = store.goal_id, 0
     try:
         while True:
             store.reset()
@@ -61,11 +63,15 @@ async def replay_session(store: MessageStore, rows: Rows) -> None:
                 break
             tail = 4 * (tail or 1)  # the window was not full: it reaches further back
     finally:
-        store.reading, store.resumes_at = False, 0
-        store.stale = stale
-    store.evicted_before, store.evicted = store.evicted, []
+        session.reading.in_progress, session.reading.resumes_at = False, 0
+    session.reading.evicted, store.evicted = store.evicted, []
     if store.shared and goal_id in store.log:
         store.carry_out(GoalSet(goal_id), None)
+
+
+def _session(store: MessageStore) -> Session:
+    assert store.session is not None
+    return store.session
 
 
 def _mark(rows: Rows) -> tuple[int, frozenset[int]]:
@@ -153,7 +159,7 @@ def _load(store: MessageStore, found: _Survey, tail: int, held: frozenset[int]) 
     """
     rows, keeps_old = found.rows, store.keeps_old
     start = _tail_start(store, found, tail, keeps_old=keeps_old)
-    if start and rows.seqs[start - 1] >= store.resumes_at:
+    if start and rows.seqs[start - 1] >= _session(store).reading.resumes_at:
         held = frozenset()  # what had not left then has been replaced by the tail
     shows = any(view.tail for view in store.views)
     named = _named(found, start) if shows else set()
@@ -192,13 +198,12 @@ def _load_run(store: MessageStore, rows: Rows, entries: list[int]) -> None:
     """Carry out what still counts of the entries about goals and runs, given by their indexes."""
     kinds = rows.kinds
     goals = [at for at in entries if kinds[at] == "goal"]
-    steps = [at for at in entries if kinds[at] in STEPS]
+    steps = [at for at in entries if kinds[at] == "step"]
     step = steps[-1] if steps else -1
-    old = [at for at in entries if at < step and kinds[at] in (*STEPS, "amend")]
+    old = [at for at in entries if at < step and kinds[at] in ("step", "amend")]
     for at in sorted({*entries} - {*goals[:-1], *old}):
         store.carry_out(read_change(*rows[at]), rows.seqs[at])
-    if store.session is not None:
-        store.session.outdate(rows.seqs[at] for at in old)
+    _session(store).outdate(rows.seqs[at] for at in old)
 
 
 def _tail_start(store: MessageStore, found: _Survey, tail: int, *, keeps_old: bool) -> int:
@@ -218,12 +223,12 @@ def _tail_start(store: MessageStore, found: _Survey, tail: int, *, keeps_old: bo
     if store.in_ram:
         goals = (at for at in reversed(found.others) if rows.kinds[at] == "goal")
         start = min(start, next(goals, start))
-    if store.marker is not None:
+    if (marker := _session(store).marker) is not None:
         upto = 0
         for at in found.others:
-            if rows.kinds[at] == "view" and store.marker in rows.lines[at]:
+            if rows.kinds[at] == "view" and marker in rows.lines[at]:
                 data = json.loads(rows.lines[at])
-                if data["name"] == store.marker:
+                if data["name"] == marker:
                     upto = (data["value"] or {"upto": 0})["upto"]
         start = min(start, bisect_right(rows.seqs, upto))
     count = found.count(start)
@@ -256,9 +261,9 @@ def _load_messages(
     """Load the messages of ``span``, or only the ``staying`` ones among them."""
     ids, messages = found.ids, found.messages
     part = slice(span.start, span.stop)
-    if store.removed_before:
+    if removed := _session(store).reading.removed:
         for message_id in ids[part]:
-            store.removed_before.pop(message_id, None)  # it was added again
+            removed.pop(message_id, None)  # it was added again
     special = found.special_in(span.start, span.stop)
     if keeps_old:
         calls = [at - span.start for at in special]

@@ -1,4 +1,4 @@
-"""The options of a store, and checks of them. Private."""
+"""The options of a store, and checks of them."""
 
 from __future__ import annotations
 

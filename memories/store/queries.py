@@ -1,4 +1,4 @@
-"""Reads the messages of a store: found by a query, those of a turn, all of them. Private."""
+"""Reads the messages of a store: found by a query, those of a turn, all of them."""
 
 from __future__ import annotations
 

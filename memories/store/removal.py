@@ -1,4 +1,4 @@
-"""Deletes, forgets, clears and expires the messages of a stored memory. Private."""
+"""Deletes, forgets, clears and expires the messages of a stored memory."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 from anyio import to_thread
 from pydantic import JsonValue
 
+from agent_brain.common.secrets import get_logger
 from agent_brain.memories.control import Control
 from agent_brain.memories.errors import JournalError
 from agent_brain.memories.journal.entry import Row, Rows, to_line
 from agent_brain.memories.message import Message
 from agent_brain.memories.store.choice import Choice
-from agent_brain.memories.store.erasure import Erasure, deleted, forgotten, strike
+from agent_brain.memories.store.erasure import Erasure, deleted, forget_in_control, forgotten
 from agent_brain.memories.store.events import (
     MESSAGES,
     Added,
@@ -39,7 +40,6 @@ from agent_brain.memories.store.queries import read_journal
 from agent_brain.memories.store.run_record import RunRecord
 from agent_brain.memories.store.session import below
 from agent_brain.memories.views.groups import with_partners
-from agent_brain.tools.secrets import get_logger
 
 if TYPE_CHECKING:
     from agent_brain.memories.stored import StoredMemory
@@ -71,7 +71,7 @@ async def delete(memory: StoredMemory, ids: Names) -> int:
         gone = deleted(m for m in map(log.get, going) if m is not None)
         return [Removed(going), *_struck(memory, gone)] if going else []
 
-    await memory.store.change(plan, lambda: _strike(memory, gone))
+    await memory.store.change(plan, lambda: _forget_in_control(memory, gone))
     return len(going)
 
 
@@ -82,7 +82,7 @@ async def remove(
     going = list(ids)
     change = memory.store.change(
         lambda: [*([Removed(going)] if going else []), *note(), *_struck(memory, gone)],
-        lambda: _strike(memory, gone),
+        lambda: _forget_in_control(memory, gone),
     )
     await memory._carry_out(change)  # a call without results may have kept others in a view
 
@@ -109,9 +109,11 @@ async def clear(memory: StoredMemory, *, keep_pinned: bool, note: Sequence[Chang
     changes: list[Change] = [Cleared(), *([Added(kept)] if kept else []), *note]
     if store.session is not None and store.session.run.at:  # the run continues to count
         control = _stored_control(store.session.run)
-        strike(control, gone, live=_is_live(memory))
+        forget_in_control(control, gone, live=_is_live(memory))
         changes.append(Checkpointed(RunRecord().reduced(control)))
-    await store.replace_all(changes, lambda: _strike(memory, gone), memory._drop_all_branches)
+    await store.replace_all(
+        changes, lambda: _forget_in_control(memory, gone), memory._drop_all_branches
+    )
     return before - len(kept)
 
 
@@ -219,7 +221,7 @@ async def erase(
         noted = [*changes, *(note() if note else ())]
         return [*noted, *store.marks()] if noted else []
 
-    await store.change(plan, lambda: _strike(memory, gone))
+    await store.change(plan, lambda: _forget_in_control(memory, gone))
     try:
         if then is not None and due:
             await then()
@@ -256,7 +258,8 @@ async def _is_quoted(memory: StoredMemory, gone: Erasure) -> bool:
         return False
     quotes = gone.line_finder()
     if session is None:
-        return any(quotes(to_line(made.data)) for made in memory.store.traced.in_ram)
+        calls = memory.store.traced.in_ram
+        return any(quotes(to_line(call.model_dump(mode="json"))) for call in calls)
     journal = session.journal
     for key in (session.key, *await journal.sessions(below(session.key))):
         async with aclosing(journal.pages(key, history=True)) as pages:
@@ -374,9 +377,14 @@ def _dead(memory: StoredMemory, rows: Sequence[Row], gone: Erasure = EXPIRED) ->
     A message that was added again after it was forgotten counts. In a shared session the note that
     messages were forgotten stays, for memories that have not read it yet; it has only their IDs.
     """
-    store = memory.store
-    run = set[int]() if store.session is None else store.session.run.standing
-    standing = {*run, store.marked_at, *store.values_at.values()}
+    store, session = memory.store, memory.store.session
+    standing = set[int]()
+    if session is not None:
+        standing = {
+            *session.run.standing,
+            session.reading.marked_at,
+            *session.reading.values_at.values(),
+        }
     dead, removed, quotes = [], set[str](), gone.line_finder()
     for seq, kind, line in reversed(rows):
         if kind in RUN or kind in ("view", "evicted"):
@@ -399,8 +407,8 @@ def _is_live(memory: StoredMemory) -> bool:
     return memory.busy or bool(memory.control.branch)
 
 
-def _strike(memory: StoredMemory, gone: Erasure) -> None:
-    strike(memory.control, gone, live=_is_live(memory))
+def _forget_in_control(memory: StoredMemory, gone: Erasure) -> None:
+    forget_in_control(memory.control, gone, live=_is_live(memory))
 
 
 def _struck(memory: StoredMemory, gone: Erasure) -> list[Change]:
@@ -410,7 +418,7 @@ def _struck(memory: StoredMemory, gone: Erasure) -> list[Change]:
         return []
     control = _stored_control(session.run)
     before = control.model_dump()
-    strike(control, gone, live=_is_live(memory))
+    forget_in_control(control, gone, live=_is_live(memory))
     if control.model_dump() == before:
         return []
     run = session.run

@@ -1,4 +1,4 @@
-"""What a rollback drops, and what it keeps as it cannot be undone. Private."""
+"""What a rollback drops, and what it keeps as it cannot be undone."""
 
 from __future__ import annotations
 
@@ -79,11 +79,12 @@ async def undo_step(store: MessageStore) -> Undoing | None:
     """
     session = store.session
     assert session is not None
+    await session.flush()
     async with session.lock:
         if not session.run.at:
             return None
         safe_at = session.run.safe_at
-        plan = plan_undoing(await session.rows(safe_at), session.run.calls)
+        plan = plan_undoing(await session.written(safe_at), session.run.calls)
         if plan.undone:
             store.reread(adopt_control=True)
             data: JsonValue = {"to": safe_at, "kept": [*plan.kept]}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict
 from typing import Any
 
 from agent_brain.memories.control import Control
 from agent_brain.memories.runs.calls import Call
+from agent_brain.memories.store.events import CallNoted, Checkpointed, RunChange
 
 
 class RunRecord:
@@ -83,10 +84,23 @@ class RunRecord:
         known = self._calls.get(call_id)
         return known is not None and (known["result"] is None) == (call.result is None)
 
-    def note(self, control: Mapping[str, Any], seq: int, safe_at: int) -> Iterator[int]:
-        """Take the control from an entry; yield the entries that it makes outdated."""
-        if self.at:
-            yield self.at
+    def take(self, change: RunChange, seq: int) -> list[int]:
+        """Take what an entry tells of the run; return the entries that it makes outdated."""
+        if isinstance(change, Checkpointed):
+            return self._take_control(change.control, seq, change.since or seq)
+        if isinstance(change, CallNoted):
+            call_id = change.call["action"]["id"]
+            self._calls[call_id] = change.call
+            self._calls_at.setdefault(call_id, []).append(seq)
+        else:
+            self._parts[change.key] = change.value
+            self._parts_at.setdefault(change.key, []).append(seq)
+        self._counted.update(change.counts.get("counted", {}))
+        self._counts.update(change.counts)
+        return []
+
+    def _take_control(self, control: Mapping[str, Any], seq: int, safe_at: int) -> list[int]:
+        outdated = [self.at] if self.at else []
         self.at, self.safe_at, self.control = seq, safe_at, dict(control)
         self._counts, self._counted = {}, dict(control.get("counted", {}))
         for noted, register, places in (
@@ -95,24 +109,8 @@ class RunRecord:
         ):
             for name in [i for i in register if noted.get(i, ...) is not None]:
                 del register[name]
-                yield from places.pop(name)
-
-    def note_call(self, call: dict[str, Any], counts: Mapping[str, Any], seq: int) -> None:
-        """Take a call, and what was counted until then, from an entry."""
-        call_id = call["action"]["id"]
-        self._calls[call_id] = call
-        self._calls_at.setdefault(call_id, []).append(seq)
-        self._note_counts(counts)
-
-    def note_part(self, key: str, value: str, counts: Mapping[str, Any], seq: int) -> None:
-        """Take the result of a part, and what was counted until then, from an entry."""
-        self._parts[key] = value
-        self._parts_at.setdefault(key, []).append(seq)
-        self._note_counts(counts)
-
-    def _note_counts(self, counts: Mapping[str, Any]) -> None:
-        self._counted.update(counts.get("counted", {}))
-        self._counts.update(counts)
+                outdated += places.pop(name)
+        return outdated
 
     @property
     def calls(self) -> list[str]:

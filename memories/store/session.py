@@ -1,14 +1,23 @@
-"""One session of a journal, as one memory reads and writes it."""
+"""One session of a journal, as one memory reads and writes it.
+
+When something is written: outside a run, when ``update()`` and the like return. In a run, what a
+state does is held (:meth:`Session.hold`) and appended in one write with what comes next and cannot
+wait: the beginning of tool calls, a result while others still run, the end of the step or of the
+run. The log and the views have it at once. ``in_step`` (``memories/runs/work.py``) says that a
+state is at work; tools, hooks and other tasks of the program write at once, and so do shared
+sessions. An engine holds back the events of leaving and entering a state until the step is written.
+"""
 
 from __future__ import annotations
 
 import json
 from bisect import bisect_right
-from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, cast
 
+from agent_brain.common.secrets import get_logger
 from agent_brain.memories.errors import (
     JournalConflictError,
     JournalError,
@@ -17,13 +26,13 @@ from agent_brain.memories.errors import (
 )
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.journal.entry import Entry, Row, Rows, to_line
-from agent_brain.memories.journal.lease import Lease, abandon
-from agent_brain.memories.store.kinds import RUN, TRACED, current, entry
+from agent_brain.memories.journal.lease import Lease
+from agent_brain.memories.message import Message
+from agent_brain.memories.store.kinds import RECORDED_CALL, RUN, checked, entry
 from agent_brain.memories.store.lock import Lock
 from agent_brain.memories.store.run_record import RunRecord
 from agent_brain.memories.trace.trace_log import TraceLog
 from agent_brain.tools.context import current_call
-from agent_brain.tools.secrets import get_logger
 
 log = get_logger(__name__)
 History: TypeAlias = int | Literal["all", "last"]
@@ -84,6 +93,37 @@ async def first_entry(journal: Journal, key: str) -> Entry | None:
         return next(iter(await anext(pages, [])), None)
 
 
+@dataclass(slots=True)
+class Reading:
+    """What one memory knows of the entries of its session, from the first one on.
+
+    Attributes:
+        resumes_at: While they are read, the number of the last one about what has left the views.
+        in_progress: Whether they are being read.
+        marked_at: The number of the entry that says what has left.
+        values_at: The numbers of the entries with values, by name.
+        evicted: What left the views meanwhile, with places.
+        removed: The IDs of what was removed meanwhile.
+    """
+
+    resumes_at: int = 0
+    in_progress: bool = False
+    marked_at: int = 0
+    values_at: dict[str, int] = field(default_factory=dict)
+    evicted: list[tuple[int, Message]] = field(default_factory=list)
+    removed: dict[str, None] = field(default_factory=dict)
+
+    def again(self) -> Reading:
+        """Return what is known before the first entry."""
+        return Reading(self.resumes_at, self.in_progress)
+
+    def take(self) -> tuple[list[tuple[int, Message]], dict[str, None]]:
+        """Return what left the views and what was removed while the entries were read; once."""
+        taken = self.evicted, self.removed
+        self.evicted, self.removed = [], {}
+        return taken
+
+
 class Session:
     """A session as one memory knows it: what it has read, and what it may write.
 
@@ -94,9 +134,10 @@ class Session:
         lease: The lease of the run that uses the memory.
         running: Whether the memory's run, and no other program, writes to the session.
         lock: Held while something is written, so that the writes of one memory keep their order.
-        last: The last sequence number that this memory knows.
+        last: The last sequence number that this memory knows, of what is held too.
+        held: Entries of the current step, which are written with the next ones that cannot wait.
         doubt: The entries of an interrupted append, until it is known whether they were written.
-        landed: Whether the last reading found the interrupted append in the journal.
+        append_found: Whether the last reading found the interrupted append in the journal.
         run: What the session has of the state of a run.
         traced: What it has of recorded calls.
         failure: The error of the store that has ended the run; the run writes nothing more then, in
@@ -106,6 +147,13 @@ class Session:
             of that session, and only what is written to it is in the journal under its key.
         offset: The last sequence number of the parent's entries that a branch begins with; its own
             entries are numbered from there.
+        owns_journal: Whether the journal is closed with the memory.
+        lease_wait: How long a run waits for the lease, in seconds.
+        stale: Whether the session is to be read before anything else.
+        adopts_control: Whether the memory takes the control from the session when it is read next.
+        if_append_found: Called if an interrupted append turns out to have been written.
+        marker: The name of the value with the place up to which messages were handed over.
+        reading: What is known of the entries since they were read from the first one.
     """
 
     def __init__(
@@ -131,14 +179,20 @@ class Session:
         self.running = parent is not None
         self.lock = Lock()
         self.last: int = self.offset
+        self.held: list[Entry] = []
         self.doubt: list[Entry] | None = None
-        self.landed = False
+        self.append_found = False
         self.run = RunRecord()
         self.traced = TraceLog()
         self._outdated: list[int] = []
         self._by_calls: dict[str, list[int]] = {}  # sequence numbers, by the IDs of calls
-        kept = history if isinstance(history, int) else 0
-        self._steps: deque[int] = deque(maxlen=kept + 1)  # the last ones of this memory
+        self._steps: list[int] = []  # the last ones of this memory
+        self.owns_journal = False
+        self.lease_wait: float = 0
+        self.stale = self.adopts_control = True
+        self.if_append_found: Callable[[], None] | None = None
+        self.marker: str | None = None
+        self.reading = Reading()
 
     async def append(self, entries: list[Entry]) -> int:
         """Write ``entries``; return the sequence number of the first one.
@@ -155,10 +209,14 @@ class Session:
                 f"Session {self.key}: a write before this one was interrupted, and it is not known "
                 "whether it was done. Nothing of this one was written: do it again"
             )
-        written = [*self._before(entries), *entries]
+        held, self.held = self.held, []
+        self.last -= len(held)
+        written = [*held, *self._before(entries), *entries]
         try:
-            last = await self._write(written)
+            self.last = await self._write(written)
         except JournalConflictError as error:
+            if held:  # the memory has them, and the session has not
+                self.doubt = []
             raise self.conflict(error.found) from error
         except BaseException as error:
             if not self.shared:
@@ -167,11 +225,27 @@ class Session:
                 if self.running and self.main.running:  # it ends the run that writes here
                     self.main.failure = error
             raise
-        self.last = last
-        first = last - len(entries) + 1
+        return self._number(entries)
+
+    def hold(self, entries: list[Entry]) -> int:
+        """Number ``entries``, to be written with what is written next; return the first number."""
+        before = [*self._before(entries), *entries]
+        self.held += before
+        self.last += len(before)
+        return self._number(entries)
+
+    def _number(self, entries: list[Entry]) -> int:
+        """Return the number of the first of ``entries``, which are the last ones."""
+        first = self.last - len(entries) + 1
         if (call := current_call()) is not None and self.run.is_running:
-            self._by_calls.setdefault(call.action.id, []).extend(range(first, last + 1))
+            self._by_calls.setdefault(call.action.id, []).extend(range(first, self.last + 1))
         return first
+
+    async def flush(self) -> None:
+        """Write what is held."""
+        if self.held:
+            async with self.lock:
+                await self.append([])
 
     @contextmanager
     def beginning(self) -> Iterator[None]:
@@ -206,7 +280,7 @@ class Session:
             try:
                 last = await append(self.key, entries, expect=expect, lease=lease)
             finally:
-                await self.journal.release(lease)
+                await self.journal._give_back(lease)
         return self.offset + last
 
     async def acquire(self, wait: float) -> None:
@@ -215,8 +289,9 @@ class Session:
         Raises:
             LeaseHeldError: Another runner has it, and does not release it in time.
         """
-        self.lease = await self.journal.acquire(self.key, wait=wait)
-        self.running = True
+        async with self.lock:  # nothing is written here meanwhile without the lease
+            self.lease = await self.journal.acquire(self.key, wait=wait)
+            self.running = True
 
     async def is_outdated(self) -> bool:
         """Return whether another memory has written to the session since it was read."""
@@ -224,16 +299,14 @@ class Session:
 
     async def release(self) -> None:
         """Give the lease back, if there is one; if that fails, it ends by itself."""
-        lease, self.lease = self.lease, None
-        self.running, self.failure = False, None
-        if lease is not None:
-            try:
-                await self.journal.release(lease)
-            except BaseException as error:
-                abandon(lease)
-                if not isinstance(error, JournalError):
-                    raise
-                log.warning("The lease of session %s could not be released: %s", self.key, error)
+        try:
+            if self.failure is None and self.doubt is None:
+                await self.flush()
+        finally:
+            lease, self.lease = self.lease, None
+            self.running, self.failure = False, None
+            if lease is not None:
+                await self.journal._give_back(lease)
 
     def written_by(self, call_id: str) -> list[int]:
         """Return the sequence numbers of what a call has written since the last step."""
@@ -242,6 +315,8 @@ class Session:
     def note_step(self, seq: int) -> None:
         """Note that an entry is a step, for :meth:`prune`."""
         self._steps.append(seq)
+        kept = self.history if isinstance(self.history, int) else 0
+        del self._steps[: -kept - 1]
         self._by_calls.clear()
 
     def outdate(self, seqs: Iterable[int]) -> None:
@@ -276,14 +351,18 @@ class Session:
     async def read(self) -> Rows:
         """Return all entries of the session, and take the last one as known.
 
+        What is held is dropped: it is part of a step that has not come to its end.
+
         Raises:
             SessionConflictError: An append was interrupted, and another memory has written since.
         """
+        self.last -= len(self.held)
+        self.held = []
         last = self.offset + await self.journal.last(self.key)
-        rows = await self.rows()
+        rows = await self.written()
         if rows and rows.seqs[-1] > last:
             rows = rows[: bisect_right(rows.seqs, last)]
-        self.landed = False
+        self.append_found = False
         if self.doubt is not None:
             self._settle_doubt(rows, last)
         self.last = last
@@ -293,13 +372,18 @@ class Session:
 
     async def rows(self, after: int = 0, *, history: bool = False) -> Rows:
         """Return the entries after a sequence number, in their current form."""
+        await self.flush()
+        return await self.written(after, history=history)
+
+    async def written(self, after: int = 0, *, history: bool = False) -> Rows:
+        """Return the entries that are in the journal, as :meth:`rows`; for who has the lock."""
         first = max(after - self.offset, 0)
         if history and self.journal.has_history:
             found = as_rows(await self.journal.rows(self.key, first, history=True))
         else:
             found = as_rows(await self.journal.rows(self.key, first))
-        found = self.traced.take_out(current(found)) if not history else current(found)
-        found = found.without(TRACED)
+        found = self.traced.take_out(checked(found)) if not history else checked(found)
+        found = found.without([RECORDED_CALL])
         if self.parent is None:
             return found
         own = found.without(["forked"]).moved(self.offset)
@@ -336,7 +420,7 @@ class Session:
         last = max([last, *rows.seqs[-1:]])
         complete = len(rows) == last - self.last
         self.last = last
-        return current(rows) if complete else None
+        return checked(rows) if complete else None
 
     def _settle_doubt(self, rows: Rows, last: int) -> None:
         """Check that everything new is what the interrupted append tried to write.
@@ -349,7 +433,8 @@ class Session:
         new = [row for row in rows if row[0] > self.last]
         if any(tried.get(seq) != (kind, line) for seq, kind, line in new):
             raise self.conflict(last)
-        self.landed = bool(new) or (last > self.last and attempt[0].kind.startswith("forget"))
+        forgot = bool(attempt) and attempt[0].kind.startswith("forget")
+        self.append_found = bool(new) or (last > self.last and forgot)
 
     def conflict(self, found: int) -> SessionConflictError:
         """Return the error of a memory that does not know the last entry of the session."""

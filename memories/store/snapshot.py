@@ -5,11 +5,11 @@ from __future__ import annotations
 from pydantic import BaseModel, Field, JsonValue, ValidationError
 from pydantic_core import from_json
 
+from agent_brain.common.models import assembler
+from agent_brain.common.values import error_lines
 from agent_brain.memories.control import Control
 from agent_brain.memories.errors import SnapshotError
 from agent_brain.memories.message import Message
-from agent_brain.tools.models import assembler
-from agent_brain.tools.values import error_lines
 
 VERSION = 1
 

@@ -19,6 +19,7 @@ from agent_brain.memories.journal.opening import open_journal
 from agent_brain.memories.message import Message
 from agent_brain.memories.store import opening
 from agent_brain.memories.store.events import (
+    SIZED,
     Added,
     CallNoted,
     Change,
@@ -29,6 +30,7 @@ from agent_brain.memories.store.events import (
     GoalSet,
     PartNoted,
     Removed,
+    RunChange,
     Tagged,
     ValueSet,
     effective,
@@ -44,12 +46,12 @@ from agent_brain.memories.store.opening import LOCAL
 from agent_brain.memories.store.options import JournalLike, check_options, history_to_keep
 from agent_brain.memories.store.run_record import call_data
 from agent_brain.memories.store.session import History, Session, session_key
-from agent_brain.memories.trace.model_calls import Traced
+from agent_brain.memories.trace.recorded_call import RecordedCall
 from agent_brain.memories.trace.trace_log import TraceLog
 from agent_brain.memories.views.base import View
 
 Finish: TypeAlias = Callable[[Rows, Rows], Awaitable[Forgetting | None]]
-LOCAL_CHANGES = GoalSet | Checkpointed | CallNoted | PartNoted
+LOCAL_CHANGES = GoalSet | RunChange
 
 
 class MessageStore:
@@ -80,8 +82,6 @@ class MessageStore:
         expiry: When messages expire.
         released: Messages of the current turn that a view has evicted, with their places.
         evicted: What views have evicted and nobody has taken yet, with places.
-        traced: The recorded calls.
-        stale: Whether the session is to be read before anything else.
         settled: Whether there is nothing to do before the store is used.
     """
 
@@ -110,37 +110,45 @@ class MessageStore:
             shared=shared,
             lease_wait=lease_wait,
         )
-        self.lease_wait = lease_wait
         self.readonly = readonly
         self.shared = shared
         self.clock = clock
         self.ttl = as_duration("ttl", ttl)
-        self._owned: Journal | None = None
+        owned = isinstance(journal, str | PathLike)
         if isinstance(journal, str | PathLike):
-            journal = self._owned = open_journal(journal, readonly=readonly)
+            journal = open_journal(journal, readonly=readonly)
         history = history_to_keep(history, journal, shared=shared)
-        self.session = (
-            None
-            if journal is None
-            else Session(journal, session_key(session, tenant), shared=shared, history=history)
-        )
+        self.session: Session | None = None
+        if journal is not None:
+            key = session_key(session, tenant)
+            self.session = Session(journal, key, shared=shared, history=history)
+            self.session.owns_journal, self.session.lease_wait = owned, lease_wait
         self.in_ram = journal is None or not journal.persistent
-        self.stale = journal is not None
-        self.adopts_control = True  # from the journal, when it is read next
-        self.marker: str | None = None  # see opening.py
         self.takes_evicted = False  # whether somebody uses what views evict
-        self._if_landed: Callable[[], None] | None = None  # see change()
-        self.reading = False
-        self.resumes_at = 0  # the last Evicted of the session, while it is read
         self.log = MessageLog()
-        self.traced = TraceLog() if self.session is None or shared else self.session.traced
+        self._traced: TraceLog | None = None  # made when it is needed
         self.views = views
         for view in self.views:
             view.attach(self.log)
         self.keeps_evicted = journal is None and any(view.keeps_evicted for view in self.views)
         self.reset()
 
-    # Not attributes: with more than 30 of them, Python keeps a table of keys for each object.
+    # Not attributes: with 30 of them, Python keeps a table of names for each object. What only a
+    # store over a journal needs is in its session.
+
+    @property
+    def traced(self) -> TraceLog:
+        """The recorded calls."""
+        if self.session is not None and not self.shared:
+            return self.session.traced
+        if self._traced is None:
+            self._traced = TraceLog()
+        return self._traced
+
+    @property
+    def stale(self) -> bool:
+        """Whether the session is to be read before anything else."""
+        return self.session is not None and self.session.stale
 
     @property
     def evicts(self) -> bool:
@@ -162,16 +170,14 @@ class MessageStore:
         self.log.clear()
         self.goal_id: str | None = None
         self.values: dict[str, JsonValue] = {}
-        self.values_at: dict[str, int] = {}
         self.expiry = Expiry(self.ttl)
         self.released: dict[str, tuple[int, Message]] = {}
         self.evicted: list[tuple[int, Message]] = []
-        self.evicted_before: list[tuple[int, Message]] = []  # while the journal was read
-        self.removed_before: dict[str, None] = {}  # the same
         self.settled = not self.stale and not self.shared
         self.evicted_upto = 0
-        self.marked_at = 0  # place of the last Evicted
-        self.evicting = not self.resumes_at
+        self.evicting = self.session is None or not self.session.reading.resumes_at
+        if self.session is not None:
+            self.session.reading = self.session.reading.again()
         for view in self.views:
             view.reset()
 
@@ -193,13 +199,13 @@ class MessageStore:
                 rows = await session.read()
                 counting = await in_thread_if_many(rows, effective)
                 await opening.replay_session(self, counting)
-                if self.adopts_control and session.run.at and not self.shared:
+                if session.adopts_control and session.run.at and not self.shared:
                     adopt(session)
-                self.adopts_control = False
-                if session.landed and self._if_landed is not None:
-                    self._if_landed()
-                self._if_landed = None
-                self.stale = False
+                session.adopts_control = False
+                if session.append_found and session.if_append_found is not None:
+                    session.if_append_found()
+                session.if_append_found = None
+                session.stale = False
                 self.settled = not self.shared and not self.expiry
                 if not self.readonly:
                     unfinished = await finish(rows, counting)
@@ -220,13 +226,18 @@ class MessageStore:
 
     def reread(self, *, adopt_control: bool = False) -> None:
         """Read the session again before anything else."""
-        self.stale, self.settled = True, False
-        self.adopts_control = self.adopts_control or adopt_control
+        if self.session is not None:
+            self.session.stale, self.settled = True, False
+            self.session.adopts_control = self.session.adopts_control or adopt_control
 
     # Changing
 
     async def change(
-        self, plan: Callable[[], Sequence[Change]], then: Callable[[], None] | None = None
+        self,
+        plan: Callable[[], Sequence[Change]],
+        then: Callable[[], None] | None = None,
+        *,
+        hold: bool = False,
     ) -> None:
         """Carry out the changes that ``plan`` returns, all or none: one append to the journal.
 
@@ -234,6 +245,7 @@ class MessageStore:
             plan: Called when no other change of this store is in progress, and again if another
                 memory has appended to a shared session first.
             then: Called when they are carried out, to change what the journal does not store.
+            hold: Write them with what is written next.
 
         Raises:
             SessionConflictError: Another memory has written to the session.
@@ -249,7 +261,7 @@ class MessageStore:
                 then()
             return
         async with session.lock:
-            await self._change(session, plan, then)
+            await self._change(session, plan, then, hold=hold)
             if self.shared and session.prunable:
                 await session.prune()
 
@@ -258,14 +270,19 @@ class MessageStore:
         session: Session,
         plan: Callable[[], Sequence[Change]],
         then: Callable[[], None] | None = None,
+        *,
+        hold: bool = False,
     ) -> None:
-        changes, seq = await self._append(session, plan, then)
+        changes, seq = await self._append(session, plan, then, hold=hold)
         failed: Exception | None = None
-        self.evicting = not any(isinstance(change, Evicted) for change in changes)
+        self.evicting = Evicted not in map(type, changes)
         for change in changes:
             local = self.shared and isinstance(change, LOCAL_CHANGES)
             try:
-                await self._carry_out_parts(change, None if local else seq)
+                if type(change) in SIZED:
+                    await self._carry_out_parts(change, None if local else seq)
+                else:
+                    self.carry_out(change, None if local else seq)
             except Exception as error:  # of a view; all is written, so all of it is carried out
                 failed = failed or error
             if not local:
@@ -281,31 +298,44 @@ class MessageStore:
         session: Session,
         plan: Callable[[], Sequence[Change]],
         then: Callable[[], None] | None,
+        *,
+        hold: bool,
     ) -> tuple[Sequence[Change], int]:
         """Write the changes that ``plan`` returns; return them, and where the first one is."""
         while True:
             changes = plan()
             self._measure(changes)
-            if max(map(size_of, changes), default=0) <= ON_LOOP:
+            kinds = map(type, changes)
+            if SIZED.isdisjoint(kinds) or max(map(size_of, changes)) <= ON_LOOP:
                 entries = entries_of(changes)
             else:
                 entries = await anyio.to_thread.run_sync(entries_of, changes)
             if self.shared:
                 entries = [entry for entry in entries if entry.kind not in LOCAL]
+            if hold:
+                return changes, session.hold(entries) if entries else 0
             try:
-                return changes, await session.append(entries) if entries else 0
+                writes = entries or session.held
+                return changes, await session.append(entries) if writes else 0
             except SessionConflictError:
                 if not self.shared:
+                    if session.doubt is not None:
+                        self.reread()
                     raise
                 await self._read_new(session)
             except BaseException:
                 if session.doubt is not None:
                     self.reread()
-                    self._if_landed = then
+                    session.if_append_found = then
                 raise
 
-    async def checkpoint(self, control: Control) -> None:
-        """Write a step, if something has changed since the last one."""
+    async def checkpoint(self, control: Control, *, hold: bool = False) -> None:
+        """Write a step, if something has changed since the last one.
+
+        Args:
+            control: The control.
+            hold: Write it with what is written next.
+        """
 
         def plan() -> list[Change]:
             assert session is not None
@@ -318,8 +348,8 @@ class MessageStore:
         if session is None or self.shared:
             return
         async with session.lock:
-            await self._change(session, plan)
-            if session.prunable:
+            await self._change(session, plan, hold=hold)
+            if session.prunable and not hold:
                 if self.marks():
                     await self._change(session, self.marks)
                 try:
@@ -355,22 +385,24 @@ class MessageStore:
             async with session.lock:
                 await self._change(session, plan)
 
-    async def trace(self, call: Traced) -> None:
-        """Write a recorded call; it changes nothing else."""
+    async def trace(self, calls: Iterable[RecordedCall]) -> None:
+        """Write recorded calls; they change nothing else."""
         session, traced = self.session, self.traced
         if session is None or self.shared:
-            traced.keep(call)
+            for call in calls:
+                traced.keep(call)
             return
         async with session.lock:
-            made = traced.writer.entry(call)
+            made = [traced.writer.entry(call) for call in calls]
             try:
-                seq = await session.append([made])
+                first = await session.append(made)
             except BaseException:
                 traced.lose()
                 if session.doubt is not None:
                     self.reread()
                 raise
-            traced.note(made, seq)
+            for seq, item in enumerate(made, first):
+                traced.note(item, seq)
 
     async def replace_all(
         self,
@@ -410,10 +442,15 @@ class MessageStore:
 
     def _measure(self, changes: Sequence[Change]) -> None:
         """Have the views count what is to be added, before it is written."""
-        values = [change.value for change in changes if isinstance(change, ValueSet)]
+        values: list[JsonValue] = []
+        messages: list[Message] = []
+        for change in changes:
+            if type(change) is Added:
+                messages += change.messages
+            elif type(change) is ValueSet:
+                values.append(change.value)
         if values:
             values += self.values.values()
-        messages = [m for change in changes if isinstance(change, Added) for m in change.messages]
         if messages or values:
             for view in self.views:
                 view.measure(messages, values)
@@ -421,10 +458,16 @@ class MessageStore:
     def add(self, messages: Sequence[Message]) -> None:
         """Add those of ``messages`` that are not here yet, in a store without a journal."""
         for view in self.views:
-            view.measure(messages)
+            if type(view).measure is not View.measure:  # a call less for each message
+                view.measure(messages)
         fresh = self.log.add_unknown(messages)
         if fresh:
             self._added(fresh)
+
+    def add_goal(self, goal_id: str, messages: Sequence[Message]) -> None:
+        """Set the goal, one of ``messages``, and add these, in a store without a journal."""
+        self._set_goal(goal_id)
+        self.add(messages)
 
     def addition(self, messages: Sequence[Message]) -> list[Change]:
         """Return the change that adds those of ``messages`` that are not here yet."""
@@ -464,34 +507,30 @@ class MessageStore:
             case Checkpointed() | CallNoted() | PartNoted():
                 self._note_run(change, seq)
 
-    def _note_run(self, change: Checkpointed | CallNoted | PartNoted, seq: int | None) -> None:
+    def _note_run(self, change: RunChange, seq: int | None) -> None:
         """Take what an entry tells of the run."""
         session = self.session
         if session is None or seq is None:
             return
-        if isinstance(change, PartNoted):
-            session.run.note_part(change.key, change.value, change.counts, seq)
-        elif isinstance(change, CallNoted):
-            session.run.note_call(change.call, change.counts, seq)
-        else:
-            if change.since is None:
-                session.note_step(seq)
-            session.outdate(session.run.note(change.control, seq, change.since or seq))
+        if isinstance(change, Checkpointed) and change.since is None:
+            session.note_step(seq)
+        session.outdate(session.run.take(change, seq))
 
     def _added(self, messages: Sequence[Message]) -> None:
         for message in messages:
             if message.__dict__["expires_at"] is not None or self.ttl is not None:
                 self.watch(messages)
                 break
-        if self.removed_before:
+        if self.session is not None and self.session.reading.removed:
             for message in messages:
-                self.removed_before.pop(message.id, None)
+                self.session.reading.removed.pop(message.id, None)
         failed: Exception | None = None
         for view in self.views:
             try:
-                view.add(messages)
-                if self.evicting and (evicted := view.evict()):
-                    self._release(evicted)
+                if type(view).add is not View.add:
+                    view.add(messages)
+                if self.evicting and type(view).evict is not View.evict:
+                    self._release(view.evict())
             except Exception as error:  # the other views need to know of the messages too
                 failed = failed or error
         if failed is not None:
@@ -517,14 +556,15 @@ class MessageStore:
     def drop(self, ids: Sequence[str], *, outdated: bool = True) -> None:
         """Remove messages from RAM."""
         known = [message_id for message_id in ids if message_id in self.log]
-        if self.session is not None and outdated:
-            self.session.outdate([self.log.place(message_id) for message_id in known])
+        session = self.session
+        if session is not None and outdated:
+            session.outdate([self.log.place(message_id) for message_id in known])
+            if session.reading.in_progress:
+                session.reading.removed.update(dict.fromkeys(ids))
         removed = self.log.remove(known)
         self.expiry.discard(ids)
         for message_id in ids:
             self.released.pop(message_id, None)
-        if self.reading and outdated:
-            self.removed_before.update(dict.fromkeys(ids))
         if self.goal_id in ids:
             self.goal_id = None
         if removed:
@@ -545,12 +585,14 @@ class MessageStore:
 
     def _resume(self, mark: Evicted, seq: int) -> None:
         """Let those messages leave that had left when the entry was written."""
-        if seq < self.resumes_at:
+        session = self.session
+        assert session is not None  # there are no marks without one
+        if seq < session.reading.resumes_at:
             return
         self.evicting = True
-        if self.session is not None and self.marked_at:
-            self.session.outdate([self.marked_at])
-        self.marked_at = seq
+        if session.reading.marked_at:
+            session.outdate([session.reading.marked_at])
+        session.reading.marked_at = seq
         if not self.keeps_old:
             log, staying = self.log, {*mark.staying}
             places = ((i, log.place(i)) for i in log.ids())
@@ -570,14 +612,15 @@ class MessageStore:
                 self._notify(lambda view: view.update_pins(), evict=False)
 
     def _set_value(self, name: str, value: JsonValue, seq: int | None) -> None:
-        if self.session is not None and name in self.values_at:
-            self.session.outdate([self.values_at[name]])
+        session = self.session
+        if session is not None and name in session.reading.values_at:
+            session.outdate([session.reading.values_at[name]])
         if value is None:
             self.values.pop(name, None)
         else:
             self.values[name] = value
-        if seq is not None:
-            self.values_at[name] = seq
+        if session is not None and seq is not None:
+            session.reading.values_at[name] = seq
         self._notify(lambda view: view.set_value(self.values, name))
 
     # What views have evicted
@@ -612,6 +655,11 @@ class MessageStore:
             view.remove(())
 
     async def aclose(self) -> None:
-        """Close the journal if the store was given its path. Idempotent."""
-        if self._owned is not None:
-            await self._owned.aclose()
+        """Write what is held; close the journal if the store was given its path. Idempotent."""
+        session = self.session
+        if session is None:
+            return
+        if session.doubt is None:
+            await session.flush()
+        if session.owns_journal:
+            await session.journal.aclose()

@@ -1,10 +1,10 @@
-"""What a store knows of its turns: from values in RAM, or entries of its session. Private."""
+"""What a store knows of its turns: from values in RAM, or entries of its session."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, TypeAlias
 
@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from agent_brain.memories.control import Control
 from agent_brain.memories.journal.entry import Entry
 from agent_brain.memories.message import Message, Role
-from agent_brain.memories.runs.counts import Spent
+from agent_brain.memories.runs.counts import SPENT, Spent
 from agent_brain.memories.runs.turn_notes import (
     TURNS,
     TurnNote,
@@ -22,17 +22,15 @@ from agent_brain.memories.runs.turn_notes import (
     from_value,
     with_current,
 )
-from agent_brain.memories.store.kinds import STEPS
 from agent_brain.memories.store.session import Session
 from agent_brain.memories.store.store import MessageStore
 
 _Noted: TypeAlias = list[tuple[int, TurnNote]]
-_SPENT = frozenset(field.name for field in fields(Spent))
 
 
 def note_turn(store: MessageStore, control: Control, goal: Message) -> None:
-    """Note the turn that ends as one with ``goal`` begins, where no journal has it."""
-    if store.session is None and store.goal_id not in (None, goal.id):
+    """Note the turn that ends as one with ``goal`` begins, in a store without a journal."""
+    if store.goal_id not in (None, goal.id):
         store.values[TURNS] = added(store.values.get(TURNS), store.goal_id, control)
 
 
@@ -108,12 +106,12 @@ class _Reader:
         if entry.kind == "goal" and isinstance(data, str):
             self.found = [pair for pair in self.found if pair[1].goal_id != data]
             self.found.append((seq, TurnNote(data)))
-        elif entry.kind in STEPS:
+        elif entry.kind == "step":
             self._note_run(data, entry.time)
         elif entry.kind == "clear":
             self.found = []
         elif entry.kind == "rollback":
-            to, kept = (data["to"], data["kept"]) if isinstance(data, dict) else (data, ())
+            to, kept = data["to"], data["kept"]
             self.found = [pair for pair in self.found if pair[0] <= to or pair[0] in kept]
         elif entry.kind == "view" and data["name"] == TURNS:
             known = {note.goal_id for note in self.notes}
@@ -133,7 +131,7 @@ class _Reader:
             run_id=run_id,
             stop_reason=stop_reason,
             steps=data.get("step", 0),
-            spent=Spent(**{name: value for name, value in spent.items() if name in _SPENT}),
+            spent=Spent(**{name: value for name, value in spent.items() if name in SPENT}),
             ended=None if stop_reason is None else time,
         )
         self.found[at] = seq, told

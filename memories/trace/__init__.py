@@ -1,1 +1,1 @@
-"""Recorded model calls and tool results: as data, as entries of a session, and read. Private."""
+"""Recorded model calls and tool results: as data, as entries of a session, and read."""

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
-from dataclasses import replace
 
 from agent_brain.memories.journal.entry import Entry, Rows
-from agent_brain.memories.store.kinds import TRACED
-from agent_brain.memories.trace.model_calls import Traced
-from agent_brain.memories.trace.traced import ChunkWriter
+from agent_brain.memories.store.kinds import RECORDED_CALL
+from agent_brain.memories.trace.chunks import ChunkWriter, begins_chunk
+from agent_brain.memories.trace.recorded_call import RecordedCall
 
-RAM_STEPS = 100  # whose calls are kept in RAM at least
-CHUNK_STEPS = 50  # after which a call is kept as a whole, so that what is older can be dropped
+RAM_STEPS = 100  # whose calls are kept in RAM
 
 
 class TraceLog:
@@ -20,16 +17,15 @@ class TraceLog:
 
     Attributes:
         live: The sequence numbers of their entries that a journal has and that are not history yet.
-        in_ram: The entries of a memory without a journal.
+        in_ram: The calls of a memory without a journal.
     """
 
-    __slots__ = ("_starts", "_steps", "_writer", "in_ram", "live")
+    __slots__ = ("_starts", "_writer", "in_ram", "live")
 
     def __init__(self) -> None:
         self.live: set[int] = set()
-        self.in_ram: list[Entry] = []
+        self.in_ram: list[RecordedCall] = []
         self._starts: list[int] = []  # where chunks begin
-        self._steps: dict[tuple[str, int], int] = {}  # in RAM: the first call of each step of a run
         self._writer: ChunkWriter | None = None
 
     @property
@@ -41,8 +37,7 @@ class TraceLog:
 
     def lose(self) -> None:
         """Write the next call as a whole, as earlier entries are missing, or will be."""
-        if self._writer is not None:
-            self._writer.restart()
+        self._writer = None
 
     def clear(self) -> None:
         """Note that all entries are removed."""
@@ -50,21 +45,19 @@ class TraceLog:
         self.live.clear()
         self.in_ram.clear()
         self._starts.clear()
-        self._steps.clear()
 
     def take_out(self, rows: Rows) -> Rows:
         """Return ``rows`` without the entries of calls, which are noted."""
-        kinds = {*rows.kinds}
-        if kinds.isdisjoint(TRACED):
+        if RECORDED_CALL not in rows.kinds:
             return rows
         pairs = zip(rows.seqs, rows.kinds, strict=True)
-        self.live.update(seq for seq, kind in pairs if kind in TRACED)
-        return rows.without(TRACED)
+        self.live.update(seq for seq, kind in pairs if kind == RECORDED_CALL)
+        return rows.without([RECORDED_CALL])
 
     def note(self, made: Entry, seq: int) -> None:
         """Note that an entry was written."""
         self.live.add(seq)
-        if self.writer.begins_chunk(made):
+        if begins_chunk(made):
             self._starts.append(seq)
 
     def whole_from(self, seq: int) -> int | None:
@@ -80,25 +73,11 @@ class TraceLog:
         del self._starts[: at - 1]
         return self._starts[0]
 
-    def keep(self, call: Traced) -> None:
+    def keep(self, call: RecordedCall) -> None:
         """Keep a call in RAM, and drop those of old steps."""
-        step = call.run_id, call.step
-        if step not in self._steps and len(self._steps) % CHUNK_STEPS == 0:
-            self.lose()
-        made = self.writer.entry(call)
-        self.keep_entries([made])
-        number = self.in_ram[-1].seq
-        if self.writer.begins_chunk(made):
-            self._starts.append(number)
-        self._steps.setdefault(step, number)
-        if len(self._steps) > RAM_STEPS:
-            oldest = [*self._steps.values()][-RAM_STEPS]
-            if (first := self.whole_from(oldest)) is not None and first > self.in_ram[0].seq:
-                self.in_ram = [item for item in self.in_ram if item.seq >= first]
-                self._steps = {key: at for key, at in self._steps.items() if at >= first}
-
-    def keep_entries(self, entries: Iterable[Entry]) -> None:
-        """Keep entries of calls in RAM, numbered anew."""
-        for made in entries:
-            last = self.in_ram[-1].seq if self.in_ram else 0
-            self.in_ram.append(replace(made, seq=last + 1))
+        number = self.in_ram[-1].number + 1 if self.in_ram else 1
+        self.in_ram.append(call.model_copy(update={"number": number}))
+        steps = dict.fromkeys((kept.run_id, kept.step) for kept in self.in_ram)
+        if len(steps) > RAM_STEPS:
+            oldest = next(iter(steps))
+            self.in_ram = [k for k in self.in_ram if (k.run_id, k.step) != oldest]

@@ -1,1 +1,1 @@
-"""Vectors of messages: embedding them and storing them in Chroma. Private."""
+"""Vectors of messages: embedding them and storing them in Chroma."""

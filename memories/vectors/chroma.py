@@ -1,21 +1,21 @@
 """The vectors of one session in Chroma: on a server, or behind a given client.
 
-Each session has a collection of its own, so that a query needs no filter. The ID of a row is a
-fingerprint of the embedded text followed by the message ID; there is no metadata and no text, so
-forgotten messages leave no words behind. The vectors are a copy: whatever is missing is embedded
-again from the messages.
+Each session has a collection of its own, so that a query needs no filter. The ID of a row is its
+key: a fingerprint of the embedded text followed by the message ID. There is no metadata and no
+text, so forgotten messages leave no words behind. Whatever is missing is embedded again from the
+messages.
 """
 
 from __future__ import annotations
 
-import copy
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
+import anyio
 import anyio.to_thread
 
 from agent_brain.memories.errors import (
@@ -31,22 +31,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 PREFIX = "agent-brain-"
 DIGITS = 16  # of the fingerprint of a text
-PAGE = 500  # rows read or deleted in one call
+PAGE = 500  # rows asked for or deleted by key in one call
 IDS = 25_000  # read in one call, which keeps Python's other threads waiting
 EF_SEARCH = 400  # of the 100 nearest of 100,000 MiniLM vectors Chroma then finds 99
 
 
-class Row(NamedTuple):
-    """A vector and the fingerprint of the text that was embedded."""
-
-    mark: str
-    vector: NDArray[np.float32]
-
-
 class ChromaStore(ABC):
-    """The vectors of one session, by message ID.
+    """The vectors of one session, by key (see :func:`key_of`).
 
-    Chroma is called in worker threads; calls of one store must not overlap.
+    Chroma is called in worker threads, one call of a store at a time.
 
     Args:
         scope: Session and tenant as one text.
@@ -55,15 +48,16 @@ class ChromaStore(ABC):
 
     write_rows = 200  # in one call
     model: tuple[str, int | None]  # name and dimension of the embedder
-    lost: bool  # the rows have vanished since they were last read; who reads them resets it
+    losses: int  # how often rows have vanished since they were read
     leaves_traces = False  # whether our files hold deleted vectors until clear()
 
     def __init__(self, scope: str, *, readonly: bool = False) -> None:
         self.readonly = readonly
-        self.lost = False
+        self.losses = 0
         self.dimension: int | None = None  # of the rows, once it is known
         self._name = PREFIX + digest(scope, 24)
         self.model = "", None
+        self._calling = anyio.Lock()
         self._disconnected()
 
     async def open(self, embedder: str, dimension: int | None) -> None:
@@ -76,37 +70,33 @@ class ChromaStore(ABC):
         self.model = embedder, dimension
         await self._run(self._open)
 
-    async def marks(self) -> dict[str, str]:
-        """Return the fingerprints of all rows by message ID."""
-        return await self._run(self._marks)
+    async def count(self) -> int:
+        """Return how many rows there are."""
+        return await self._run(self._count)
 
-    async def load(self) -> dict[str, Row]:
+    async def keys(self) -> set[str]:
+        """Return the keys of all rows."""
+        return {*await self._run(self._keys)}
+
+    async def load(self) -> dict[str, NDArray[np.float32]]:
         """Return all rows."""
-        return await self._run(self._load)
+        return await self._run(lambda: self._get(self._keys()))
 
-    async def get(self, marks: Mapping[str, str]) -> dict[str, NDArray[np.float32]]:
-        """Return the vectors of these texts, given as fingerprints by message ID, if stored."""
-        return await self._run(lambda: self._get(_row_ids(marks)))
+    async def having(self, keys: Sequence[str]) -> set[str]:
+        """Return those of ``keys`` that there are rows of."""
+        return await self._run(lambda: self._having(keys))
 
-    async def nearest(
-        self, vector: NDArray[np.float32], count: int, others: Callable[[], Mapping[str, str]]
-    ) -> dict[str, float]:
-        """Return the cosines of the ``count`` nearest messages, and of other ones.
+    async def nearest(self, vector: NDArray[np.float32], count: int) -> dict[str, float]:
+        """Return the cosines of the ``count`` rows nearest to ``vector``; it is approximate."""
+        return await self._run(lambda: self._nearest(vector, count))
 
-        Args:
-            vector: What is compared with.
-            count: How many; the index is approximate.
-            others: Returns the fingerprints of the others by message ID; called in the thread.
-        """
-        return await self._run(lambda: self._nearest(vector, count, others))
-
-    async def add(self, rows: Mapping[str, Row]) -> None:
+    async def add(self, rows: Mapping[str, NDArray[np.float32]]) -> None:
         """Store rows, all of one dimension and at most ``write_rows`` of them."""
         await self._run(lambda: self._add(rows), writes=True)
 
-    async def delete(self, marks: Mapping[str, str]) -> None:
-        """Delete rows, given as fingerprints by message ID; unknown ones are ignored."""
-        await self._run(lambda: self._delete(_row_ids(marks)), writes=True)
+    async def delete(self, keys: Sequence[str]) -> None:
+        """Delete rows; unknown ones are ignored."""
+        await self._run(lambda: self._delete(keys), writes=True)
 
     async def clear(self) -> None:
         """Delete every row of the session, whichever model made it."""
@@ -120,13 +110,6 @@ class ChromaStore(ABC):
         """Disconnect."""
         if self._client is not None:
             await anyio.to_thread.run_sync(self._close)
-
-    def reader(self) -> Self:
-        """Return another store of the same rows that never writes."""
-        twin = copy.copy(self)
-        twin.readonly = True
-        twin._disconnected()
-        return twin
 
     @abstractmethod
     def _connect(self) -> Any:
@@ -163,6 +146,7 @@ class ChromaStore(ABC):
                         raise
                     except BaseException as error:
                         if isinstance(error, Exception) or is_panic(error):
+                            self.losses += type(error).__name__ == "NotFoundError"
                             self._recover()
                         raise
             except (EmbedderMismatchError, MemoryDefinitionError):
@@ -172,7 +156,8 @@ class ChromaStore(ABC):
                     raise
                 raise VectorStoreError(f"Chroma {self._place()} cannot be used: {error}") from error
 
-        return await anyio.to_thread.run_sync(guarded)
+        async with self._calling:
+            return await anyio.to_thread.run_sync(guarded)
 
     def _rows(self, dimension: int | None = None) -> Any:
         """Return the collection; None if there is none and ``dimension`` is not given to make one.
@@ -187,6 +172,8 @@ class ChromaStore(ABC):
         embedder, expected = self.model
         found = self._find(self._client)
         if found is None:
+            self.losses += self.dimension is not None
+            self.dimension = None
             if dimension is None:
                 return None
             found = self._client.get_or_create_collection(
@@ -216,73 +203,61 @@ class ChromaStore(ABC):
     def _open(self) -> None:
         self._rows()
 
-    def _marks(self) -> dict[str, str]:
+    def _count(self) -> int:
         rows = self._rows()
-        marks: dict[str, str] = {}
-        start, ids = 0, [""] * IDS
-        while rows is not None and len(ids) == IDS:
-            ids = rows.get(include=[], limit=IDS, offset=start)["ids"]
-            marks.update((row_id[DIGITS:], row_id[:DIGITS]) for row_id in ids)
-            start += IDS
-        return marks
+        if rows is None:
+            return 0
+        # which loads the index; count() would hold Python's global lock meanwhile
+        rows.query(query_embeddings=[[1.0] * (self.dimension or 1)], n_results=1, include=[])
+        return int(rows.count())
 
-    def _load(self) -> dict[str, Row]:
-        marks = self._marks()
-        vectors = self._get(_row_ids(marks))
-        return {message_id: Row(marks[message_id], v) for message_id, v in vectors.items()}
+    def _keys(self) -> list[str]:
+        rows = self._rows()
+        keys: list[str] = []
+        while rows is not None:
+            page = rows.get(include=[], limit=IDS, offset=len(keys))["ids"]
+            keys += page
+            if len(page) < IDS:
+                break
+        return keys
 
-    def _get(self, row_ids: list[str]) -> dict[str, NDArray[np.float32]]:
+    def _having(self, keys: Sequence[str]) -> set[str]:
+        if (rows := self._rows()) is None:
+            return set()
+        return {key for page in pieces(keys) for key in rows.get(ids=page, include=[])["ids"]}
+
+    def _get(self, keys: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         import numpy as np
 
-        rows = self._rows()
         found: dict[str, NDArray[np.float32]] = {}
-        if rows is None:
+        if (rows := self._rows()) is None:
             return found
-        for start in range(0, len(row_ids), PAGE):
-            page = rows.get(ids=row_ids[start : start + PAGE], include=["embeddings"])
-            for row_id, vector in zip(page["ids"], page["embeddings"], strict=True):
-                found[row_id[DIGITS:]] = np.asarray(vector, np.float32)
+        for page in pieces(keys):
+            read = rows.get(ids=page, include=["embeddings"])
+            found.update(zip(read["ids"], np.asarray(read["embeddings"], np.float32), strict=True))
         return found
 
-    def _query(self, vector: NDArray[np.float32], count: int) -> dict[str, float]:
+    def _nearest(self, vector: NDArray[np.float32], count: int) -> dict[str, float]:
         rows = self._rows()
         if rows is None:
             return {}
         page = rows.query(query_embeddings=[vector], n_results=count, include=["distances"])
         pairs = zip(page["ids"][0], page["distances"][0], strict=True)
-        return {row_id[DIGITS:]: 1 - distance for row_id, distance in pairs}
+        return {key: 1 - distance for key, distance in pairs}
 
-    def _nearest(
-        self, vector: NDArray[np.float32], count: int, others: Callable[[], Mapping[str, str]]
-    ) -> dict[str, float]:
-        import numpy as np
+    def _add(self, rows: Mapping[str, NDArray[np.float32]]) -> None:
+        vectors = [*rows.values()]
+        self._rows(len(vectors[0])).upsert(ids=[*rows], embeddings=vectors)
 
-        found = self._query(vector, count)
-        missing = {i: mark for i, mark in others().items() if i not in found}
-        vectors = self._get(_row_ids(missing))
-        if vectors:
-            rows = np.array([*vectors.values()])
-            lengths = np.linalg.norm(rows, axis=1) * np.linalg.norm(vector)
-            cosines = np.einsum("ij,j->i", rows, vector) / np.where(lengths == 0, 1, lengths)
-            found.update(zip(vectors, cosines.tolist(), strict=True))
-        return found
-
-    def _add(self, rows: Mapping[str, Row]) -> None:
-        vectors = [row.vector for row in rows.values()]
-        ids = _row_ids({message_id: row.mark for message_id, row in rows.items()})
-        self._rows(len(vectors[0])).upsert(ids=ids, embeddings=vectors)
-
-    def _delete(self, row_ids: list[str]) -> None:
-        rows = self._rows()
-        if rows is None:
-            return
-        for start in range(0, len(row_ids), PAGE):
-            rows.delete(ids=row_ids[start : start + PAGE])
+    def _delete(self, keys: Sequence[str]) -> None:
+        if (rows := self._rows()) is not None:
+            for page in pieces(keys):
+                rows.delete(ids=page)
 
     def _clear(self) -> None:
         if self._client is None:
             self._client = self._connect()
-        self._collection = None
+        self._collection = self.dimension = None
         if self._find(self._client) is not None:
             self._client.delete_collection(self._name)
 
@@ -359,18 +334,25 @@ def digest(text: str, length: int) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:length]
 
 
-def mark_of(text: str) -> str:
-    """Return the fingerprint of a text that is stored with its vector."""
-    return digest(text, DIGITS)
+def key_of(message_id: str, text: str) -> str:
+    """Return the key of a message's vector: it changes with the text."""
+    return digest(text, DIGITS) + message_id
+
+
+def message_of(key: str) -> str:
+    """Return the ID of the message that a key is of."""
+    return key[DIGITS:]
+
+
+def pieces(keys: Sequence[str]) -> Iterator[list[str]]:
+    """Yield ``keys`` in lists that Chroma takes."""
+    for start in range(0, len(keys), PAGE):
+        yield [*keys[start : start + PAGE]]
 
 
 def is_panic(error: BaseException) -> bool:
     """Return whether Chroma's core, which is written in Rust, has failed on broken files."""
     return type(error).__name__ == "PanicException"
-
-
-def _row_ids(marks: Mapping[str, str]) -> list[str]:
-    return [mark + message_id for message_id, mark in marks.items()]
 
 
 def settings() -> Any:

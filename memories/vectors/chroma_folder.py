@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from struct import Struct
@@ -16,7 +16,6 @@ from agent_brain.memories.vectors.chroma import (
     ChromaClient,
     ChromaServer,
     ChromaStore,
-    Row,
     is_panic,
     settings,
 )
@@ -84,7 +83,7 @@ class ChromaFolder(ChromaStore):
             self._path.parent.mkdir(parents=True, exist_ok=True)
         with _write_count(self._path.with_suffix(".lock"), writes=writes) as (before, after):
             if before != self._seen or not self._path.exists():
-                self.lost = self.lost or (self._seen is not None and not self._path.exists())
+                self.losses += self._seen is not None and not self._path.exists()
                 self._close()
             self._seen = after
             yield
@@ -134,7 +133,7 @@ class ChromaFolder(ChromaStore):
             if self.readonly or not broken or _is_passing(error):
                 raise
             self._clear()
-            self.lost = True
+            self.losses += 1
             if not again:
                 raise
         return read()
@@ -142,22 +141,27 @@ class ChromaFolder(ChromaStore):
     def _open(self) -> None:
         self._repaired(super()._open)
 
-    def _marks(self) -> dict[str, str]:
-        return self._repaired(super()._marks)
+    def _count(self) -> int:
+        return self._repaired(super()._count)
 
-    def _load(self) -> dict[str, Row]:
-        return self._repaired(super()._load)
+    def _keys(self) -> list[str]:
+        return self._repaired(super()._keys)
 
-    def _get(self, row_ids: list[str]) -> dict[str, NDArray[np.float32]]:
+    def _having(self, keys: Sequence[str]) -> set[str]:
+        read = super()._having
+        return self._repaired(lambda: read(keys))
+
+    def _get(self, keys: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         read = super()._get
-        return self._repaired(lambda: read(row_ids), again=False)
+        return self._repaired(lambda: read(keys), again=False)
 
-    def _query(self, vector: NDArray[np.float32], count: int) -> dict[str, float]:
-        read = super()._query
+    def _nearest(self, vector: NDArray[np.float32], count: int) -> dict[str, float]:
+        read = super()._nearest
         return self._repaired(lambda: read(vector, count), again=False)
 
     def _clear(self) -> None:
         self._close()
+        self.dimension = None
         if self._path.exists():
             shutil.rmtree(self._path)
 
@@ -213,7 +217,7 @@ def _check(file: Path) -> None:
     """Raise an error for a damaged file, on which Chroma's core may end the whole process."""
     if file.exists():
         with closing(sqlite3.connect(f"{file.as_uri()}?mode=rw", uri=True)) as db:
-            (found,) = db.execute("PRAGMA integrity_check(1)").fetchone()
+            (found,) = db.execute("PRAGMA quick_check(1)").fetchone()
         if found != "ok":
             raise sqlite3.DatabaseError(found)
 

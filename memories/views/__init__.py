@@ -1,1 +1,1 @@
-"""What of a log a model is shown: windows, the recent end, summaries. Private."""
+"""What of a log a model is shown: windows, the recent end, summaries."""

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pydantic import JsonValue
 
+from agent_brain.common.text import count_tokens
 from agent_brain.memories.message import Message
 from agent_brain.memories.store.events import Evicted
 from agent_brain.memories.views.base import View
 from agent_brain.memories.views.groups import arranged, with_partners
 from agent_brain.memories.views.tokens import Counter
 from agent_brain.memories.views.window import Window
-from agent_brain.tools.text import count_tokens
 
 
 class Recent(View):

@@ -8,16 +8,17 @@ from typing import Any, TypeAlias
 import anyio.lowlevel
 from pydantic import BaseModel
 
+from agent_brain.common.aio import maybe_await
+from agent_brain.common.json_values import json_values
+from agent_brain.common.secrets import get_logger
+from agent_brain.common.text import as_data, count_tokens, shorten
 from agent_brain.memories.message import Message, Role, text_for_model
 from agent_brain.memories.recall.results import is_of_others
 from agent_brain.memories.views.tokens import Counter, cut
-from agent_brain.tools.json_values import json_values
-from agent_brain.tools.secrets import get_logger
-from agent_brain.tools.text import as_data, count_tokens, shorten
 
 logger = get_logger(__name__)
 
-Summarize: TypeAlias = Callable[[str, list[Message]], Awaitable[str | BaseModel]]
+Summarize: TypeAlias = Callable[[str, list[Message]], str | BaseModel | Awaitable[str | BaseModel]]
 
 LEAST_TOKENS = 8  # of a text in a form, however much is cut
 LINE_TOKENS = 40
@@ -30,7 +31,7 @@ class SummaryWriter:
     """Asks a summariser, and makes what it returns fit.
 
     Args:
-        summarize: An async function of the summary so far and the messages to add to it.
+        summarize: A function, sync or async, of the summary so far and the messages to add to it.
         form: A pydantic model of the summary; None for any text.
         counter: Counts the tokens of a text.
     """
@@ -80,7 +81,7 @@ class SummaryWriter:
         return summary, level, done
 
     async def _ask(self, summary: str, messages: list[Message]) -> str:
-        written = await self._summarize(summary, messages)
+        written: str | BaseModel = await maybe_await(self._summarize(summary, messages))
         if self.form is not None:
             return read_form(self.form, written).model_dump_json()
         text = written.model_dump_json() if isinstance(written, BaseModel) else written

@@ -7,8 +7,9 @@ from typing import TypeAlias
 
 from pydantic import JsonValue
 
+from agent_brain.common.text import count_tokens, shorten, to_compact_json
 from agent_brain.memories.message import Message, Role
-from agent_brain.tools.text import shorten, to_compact_json
+from agent_brain.tools.base import BaseTool
 
 SHOWN = "shown"  # the key of a value's text that a model sees
 
@@ -25,6 +26,12 @@ def message_tokens(message: Message, counter: Counter) -> int:
     for call in message.tool_calls:
         tokens += MESSAGE_TOKENS + counter(call.name) + counter(to_compact_json(call.args))
     return tokens + ATTACHMENT_TOKENS * len(message.attachments)
+
+
+def request_tokens(messages: Iterable[Message], tools: Iterable[BaseTool]) -> int:
+    """Estimate the tokens that a model reads: messages, and tools that it is offered."""
+    read = sum(message_tokens(message, count_tokens) for message in messages)
+    return read + sum(count_tokens(to_compact_json(tool.to_dict())) for tool in tools)
 
 
 def value_tokens(values: Mapping[str, JsonValue], counter: Counter) -> int:

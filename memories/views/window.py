@@ -16,7 +16,7 @@ from typing import ClassVar
 from pydantic import JsonValue
 
 from agent_brain.memories.errors import MemoryDefinitionError
-from agent_brain.memories.message import Message, Role
+from agent_brain.memories.message import Message, Role, is_partial
 from agent_brain.memories.store.checks import whole_number
 from agent_brain.memories.store.events import Evicted
 from agent_brain.memories.views.base import View
@@ -83,7 +83,7 @@ class Window(View):
         self._short: dict[str, Message] = {}  # what is shown shortened, by ID
         self._groups: deque[Group | str] = deque()  # an ID stands for a message without tokens
         self._fixed_tokens = self._reserved  # of what cannot be shortened
-        self._system: deque[tuple[str, int]] = deque()  # IDs and tokens
+        self._system: list[tuple[str, int]] = []  # IDs and tokens; an empty deque is large
         self._system_tokens = 0
         self._asking: dict[str, Group] = {}  # by the ID of a call
         self._open: Group | None = None  # the last group with calls, while results are missing
@@ -271,7 +271,7 @@ class Window(View):
                 return (self._groups.popleft(),)  # type: ignore[return-value]
         leaving, self._pending = [*self._pending, *self._leave_system()], []
         groups = self._groups
-        while len(groups) > 1 and self._is_over():
+        while self._is_over() and len(groups) > self._newest():
             group = groups[0]
             if group is self._open:
                 break
@@ -294,6 +294,16 @@ class Window(View):
             self._squeeze(self.max_tokens)
             self._pending = []
         return leaving
+
+    def _newest(self) -> int:
+        """Return how many groups at the end stay: one, and partial answers behind it."""
+        groups, count = self._groups, 1
+        while count < len(groups):
+            newest = groups[-count]
+            if isinstance(newest, str) or not is_partial(newest.messages[0]):
+                break
+            count += 1
+        return count
 
     def _is_over(self) -> bool:
         return self.count > self._most or self.tokens > self._most_tokens

@@ -1,4 +1,4 @@
-"""Nets as Graphviz digraphs. Private."""
+"""Nets as Graphviz digraphs."""
 
 from __future__ import annotations
 

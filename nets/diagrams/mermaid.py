@@ -1,4 +1,4 @@
-"""Nets as Mermaid state diagrams. Private."""
+"""Nets as Mermaid state diagrams."""
 
 from __future__ import annotations
 

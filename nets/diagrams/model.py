@@ -1,4 +1,4 @@
-"""The contents of a diagram: states, edges, inner nets, and the counts of a run. Private."""
+"""The contents of a diagram: states, edges, inner nets, and the counts of a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nets as SVG images, without external programs. Private.
+"""Nets as SVG images, without external programs.
 
 States stand in columns by their distance from the initial one; edges that lead back run below or
 above. Inner nets are drawn beneath, each in a frame titled with its path.

@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from agent_brain.common.values import error_lines
 from agent_brain.memories.base import Memory
 from agent_brain.nets.errors import NetDefinitionError, Problem
-from agent_brain.tools.values import error_lines
 
 
 class _Operation(BaseModel):

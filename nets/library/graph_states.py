@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
+from agent_brain.common.aio import maybe_await
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
 from agent_brain.nets.library.graph_operations import (
@@ -31,7 +32,6 @@ from agent_brain.states.models.llm import LLM, Thought
 from agent_brain.states.models.resolve import as_llm
 from agent_brain.states.session_state import Notes
 from agent_brain.states.work import StreamItem
-from agent_brain.tools.aio import maybe_await
 
 OPERATING = (
     "You do one operation of a larger plan to reach the user's goal. Do exactly what is asked; "

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from agent_brain.common.suggest import did_you_mean
 from agent_brain.nets.errors import NetDefinitionError, Problem
 from agent_brain.nets.library.handoff_states import (
     AgentState,
@@ -25,7 +26,6 @@ from agent_brain.states.output_types import OutputType
 from agent_brain.states.prompts import ANSWER, Prompt, joined
 from agent_brain.states.reasoning import Mode, ReasoningState
 from agent_brain.tools.base import BaseTool
-from agent_brain.tools.suggest import did_you_mean
 from agent_brain.tools.toolset import ToolLike, collect
 
 START = "START"

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from pydantic import Field
 
+from agent_brain.common.aio import maybe_await
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message, Role
 from agent_brain.memories.views.groups import whole_groups
@@ -23,7 +24,6 @@ from agent_brain.states.session_state import Notes
 from agent_brain.states.tool_round import ToolRound
 from agent_brain.states.work import StreamItem
 from agent_brain.tools.action import Action
-from agent_brain.tools.aio import maybe_await
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.context import current_call
 from agent_brain.tools.errors import ToolArgumentsError, ToolError

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from enum import Enum
 
+from agent_brain.common.values import check_count
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Role
 from agent_brain.nets.composition import NetLike, SubnetState
@@ -20,7 +21,6 @@ from agent_brain.states.output_types import OutputType
 from agent_brain.states.planning import PLANNING, Planned, PlanningState
 from agent_brain.states.prompts import ANSWER, Prompt
 from agent_brain.states.work import StreamItem
-from agent_brain.tools.values import is_count
 
 EVALUATION = (
     "You evaluate the execution of a plan. Judge only the last step: it passes if it was done and "
@@ -82,8 +82,7 @@ def plan_execute(
         StateDefinitionError: ``max_steps`` or ``max_plans`` is less than 1.
     """
     llm = as_llm(llm)
-    if not is_count(max_plans):
-        raise StateDefinitionError(f"max_plans must be at least 1, not {max_plans!r}")
+    check_count(StateDefinitionError, "max_plans", max_plans)
     return Net(
         {
             PlanExecute.PLANNING: PlanningState(

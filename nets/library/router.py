@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from pydantic import BaseModel, Field
 
+from agent_brain.common.aio import maybe_await
 from agent_brain.memories.base import Memory
 from agent_brain.nets.composition import NetLike, OneTargetState
 from agent_brain.nets.delegation import Branch, Delegate
@@ -22,7 +23,6 @@ from agent_brain.states.models.llm import LLM, Thought
 from agent_brain.states.models.resolve import as_llm, llm_or
 from agent_brain.states.session_state import Notes
 from agent_brain.states.work import StreamItem
-from agent_brain.tools.aio import maybe_await
 
 Choose: TypeAlias = Callable[[Memory], str | Awaitable[str]]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from enum import Enum
 
+from agent_brain.common.values import check_count
 from agent_brain.memories.base import Memory
 from agent_brain.nets.composition import NetLike, ParallelState
 from agent_brain.nets.delegation import Branch, answer_of
@@ -16,7 +17,6 @@ from agent_brain.states.models.llm import LLM
 from agent_brain.states.models.resolve import as_llm
 from agent_brain.states.output_types import OutputType
 from agent_brain.states.prompts import REASONING, Prompt
-from agent_brain.tools.values import is_count
 
 PATH = f"{REASONING} Think step by step, and close with one line: The answer is …"
 
@@ -62,8 +62,7 @@ def self_consistency(
         StateDefinitionError: ``paths`` is less than 1, or ``vote`` is invalid.
     """
     llm = as_llm(llm)
-    if not is_count(paths):
-        raise StateDefinitionError(f"paths must be at least 1, not {paths!r}")
+    check_count(StateDefinitionError, "paths", paths)
     if path is None:
         first = prompt if prompt is not None else None if output_type is not None else PATH
         path = react(llm, output_type=output_type, prompt=first)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Literal
 
+from agent_brain.common.values import is_count
 from agent_brain.memories.base import Memory
 from agent_brain.nets.library.thought_tree import Bounds, Search, Tree, breadth_first, depth_first
 from agent_brain.nets.library.tree_states import (
@@ -23,7 +24,6 @@ from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.models.llm import LLM
 from agent_brain.states.models.resolve import as_llm, choice_or_llm
 from agent_brain.states.output_types import OutputType
-from agent_brain.tools.values import is_count
 
 ANSWER = (
     "Answer the user's goal now, directly and completely, by these thoughts. Where they do not "

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from pydantic import BaseModel, Field
 
+from agent_brain.common.aio import maybe_await
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
 from agent_brain.nets.library.thought_tree import Bounds, Search, Tree, Value
@@ -24,7 +25,6 @@ from agent_brain.states.model_request import (
 from agent_brain.states.models.llm import LLM, Thought
 from agent_brain.states.models.resolve import llm_or
 from agent_brain.states.work import StreamItem
-from agent_brain.tools.aio import maybe_await
 
 Path: TypeAlias = Sequence[str]
 Propose: TypeAlias = Callable[[Memory, Path], Sequence[str] | Awaitable[Sequence[str]]]

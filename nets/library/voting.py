@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from pydantic import BaseModel, Field
 
+from agent_brain.common.aio import maybe_await
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
 from agent_brain.states import prompts
@@ -25,7 +26,6 @@ from agent_brain.states.output_types import OutputType
 from agent_brain.states.session_state import Notes
 from agent_brain.states.stored_answer import TellState
 from agent_brain.states.work import StreamItem
-from agent_brain.tools.aio import maybe_await
 
 Judge: TypeAlias = Callable[[Memory, Sequence[str]], str | Awaitable[str]]
 

@@ -5,50 +5,37 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from pydantic import BaseModel
 
-from agent_brain.memories.message import Attachment, Message
-from agent_brain.memories.trace.model_calls import digest_of
+from agent_brain.common.scrubber import Scrubber
+from agent_brain.common.text import clean, clean_json
+from agent_brain.memories.message import Message
+from agent_brain.memories.trace.recorded_call import RecordedCall, without_bytes
 from agent_brain.states import errors
 from agent_brain.states.models.llm import Finish, Piece, Thought
 from agent_brain.states.usage import Usage
 from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
-from agent_brain.tools.scrubber import Scrubber
-from agent_brain.tools.text import clean, clean_json
 
 
-def request_to_data(
-    model: str,
-    messages: Sequence[Message],
-    tools: Sequence[Mapping[str, Any]],
-    output_schema: Mapping[str, Any] | None,
-    scrubber: Scrubber | None = None,
-) -> dict[str, Any]:
-    """Return a request without ids and times, so that equal requests compare equal.
+def request_to_data(call: RecordedCall) -> dict[str, Any]:
+    """Return the request of a call without IDs and times, so that equal requests compare equal.
 
     Tool calls are numbered in the order in which the conversation mentions them; attachments are
     represented by their digest.
-
-    Args:
-        model: The name of the model.
-        messages: What it sees.
-        tools: What it may call, as :func:`tool_to_data` returns it.
-        output_schema: The JSON Schema of the data that it is asked for.
-        scrubber: Hides secrets, if there may be some.
     """
     numbers: dict[str, str] = {}
     request = {
-        "model": model,
-        "messages": [_message(message, numbers) for message in messages],
-        "tools": [*tools],
-        "output_schema": output_schema,
+        "model": call.model,
+        "messages": [_message(message, numbers) for message in call.messages],
+        "tools": [*call.tools],
+        "output_schema": call.output_schema,
     }
-    data = clean_json(request)
-    return dict(data if scrubber is None else scrubber.data(data))
+    return dict(clean_json(request))
 
 
 def tool_to_data(tool: BaseTool) -> dict[str, Any]:
@@ -75,6 +62,7 @@ def _message(message: Message, numbers: dict[str, str]) -> dict[str, Any]:
     def number(call_id: str) -> str:
         return numbers.setdefault(call_id, f"call {len(numbers) + 1}")
 
+    attached = without_bytes(message).attachments
     calls = [
         {"id": number(call.id), "name": call.name, "args": call.args, "unparsed": call.unparsed}
         for call in message.tool_calls
@@ -86,17 +74,7 @@ def _message(message: Message, numbers: dict[str, str]) -> dict[str, Any]:
         tool_calls=[known_fields(**call) for call in calls] or None,
         tool_call_id=message.tool_call_id and number(message.tool_call_id),
         is_error=message.is_error or None,
-        attachments=[_attachment(attachment) for attachment in message.attachments] or None,
-    )
-
-
-def _attachment(attachment: Attachment) -> dict[str, Any]:
-    digest = digest_of(attachment)
-    return known_fields(
-        media_type=attachment.media_type,
-        url=attachment.url if digest is None else None,
-        sha256=digest,
-        name=attachment.name,
+        attachments=[known_fields(**attachment.model_dump()) for attachment in attached] or None,
     )
 
 
@@ -131,6 +109,23 @@ def _piece_to_data(piece: Piece, text: str, scrubber: Scrubber) -> dict[str, Any
             return {"thought": text}
         case _:
             return {"text": text}
+
+
+async def play(call: RecordedCall) -> AsyncGenerator[Piece, None]:
+    """Yield the pieces of a recorded response, and raise the error that it ended with."""
+    for piece in call.response:
+        yield piece_from_data(piece)
+    if call.error is not None:
+        raise error_from_data(call.error)
+
+
+def joined(pieces: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield the pieces with texts that follow each other joined."""
+    for kind, group in groupby(pieces, key=lambda piece: next(iter(piece))):
+        if kind in ("text", "thought"):
+            yield {kind: "".join(piece[kind] for piece in group)}
+        else:
+            yield from group
 
 
 _READERS: dict[str, Callable[[Any], Piece]] = {
@@ -190,7 +185,7 @@ def error_to_data(error: Exception, scrubber: Scrubber) -> dict[str, Any]:
     return {"type": name, "message": scrubber.text(error.message), **known}
 
 
-def error_from_data(data: dict[str, Any]) -> Exception:
+def error_from_data(data: Mapping[str, Any]) -> Exception:
     """Return the error as it was raised, or an LLMError that names an unknown type."""
     name, message = str(data.get("type")), str(data.get("message", ""))
     kind = _ERRORS.get(name)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from functools import partial
 from importlib import import_module
 from typing import TypeVar, cast
 from weakref import WeakSet
 
+from agent_brain.common.suggest import did_you_mean
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.models.llm import LLM
-from agent_brain.tools.suggest import did_you_mean
 
 T = TypeVar("T")
 
@@ -39,18 +40,19 @@ def as_llm(llm: LLM | str) -> LLM:
             f"{given!r} is not a model: pass a LiteLLM model name such as 'openai/gpt-4.1', or an "
             "LLM object" + (", not its class" if isinstance(given, type) else "")
         )
-    if llm in _BUILT_IN:
-        module, name = _BUILT_IN[llm]
-        made = cast("LLM", getattr(import_module(module), name)())
-    else:
-        from agent_brain.states.models.litellm.adapter import LiteLLM
-        from agent_brain.states.models.litellm.faults import faults_of
-
-        made = LiteLLM(llm)
-        if faults := faults_of(made):
-            raise StateDefinitionError("; ".join(faults))
+    made = maker_of(llm)()
     made_of_names.add(made)
     return made
+
+
+def maker_of(name: str) -> Callable[..., LLM]:
+    """Return what makes the model of a name, given its options."""
+    if name in _BUILT_IN:
+        module, attribute = _BUILT_IN[name]
+        return cast("type[LLM]", getattr(import_module(module), attribute))
+    from agent_brain.states.models.litellm.adapter import LiteLLM
+
+    return partial(LiteLLM, name)
 
 
 def llm_or(value: T | str) -> T | LLM:

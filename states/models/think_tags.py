@@ -1,4 +1,4 @@
-"""Separate the thoughts at the beginning of a response from its text. Private.
+"""Separate the thoughts at the beginning of a response from its text.
 
 Servers that do not separate them themselves send what a model thinks as ``<think>…</think>`` before
 its answer. Anywhere else such a tag is text about the tag.

@@ -15,7 +15,7 @@ from agent_brain import Brain, Limits, Memory, MessagesMemory, State, StopReason
 from agent_brain.errors import InputNeeded, ResumeError
 from agent_brain.human_input import Decisions
 from agent_brain.memories import Message, Role, Snapshot
-from agent_brain.memories.control import Asked, Control, Decision
+from agent_brain.memories.control import Control, Decision, HumanRequests
 from agent_brain.nets import Branch, Delegate, Net, ParallelState, SubnetState
 from agent_brain.states import (
     ActionFinished,
@@ -177,7 +177,7 @@ async def test_a_new_goal_closes_the_calls_that_wait():
     await brain.run("go")
     assert (await brain.run("something else")).answer == "never mind"
     assert await results(brain.memory) == ["The call was not run: a new goal was set first", "3"]
-    assert brain.memory.control.asked is None
+    assert brain.memory.control.human_requests is None
     llm.assert_complete()
 
 
@@ -238,7 +238,7 @@ async def test_a_state_gets_the_answer_through_control(nested):
     async with brain.stream_resume(input="Ann") as run:
         said = [e.text async for e in run if hasattr(e, "text")]
     assert said == ["Hello Ann", *(["!"] if nested else [])]
-    assert brain.memory.control.asked is None
+    assert brain.memory.control.human_requests is None
 
 
 async def test_a_wait_inside_a_subnet_continues_inside():
@@ -324,7 +324,7 @@ async def test_decisions_of_a_part_survive_a_restart():
 
 
 def test_what_is_decided_does_not_wait_any_more():
-    asked = Asked(approvals=["a", "b"], questions={"q": "?"})
+    asked = HumanRequests(approvals=["a", "b"], questions={"q": "?"})
     control = Control(status="waiting", human_requests=asked)
     Decisions(approve=["a"], input="yes").write(control)
     assert (asked.approvals, asked.questions, asked.answers) == (["b"], {}, {"q": "yes"})
@@ -386,7 +386,11 @@ async def test_a_run_that_is_cut_short_after_its_approval_waits_no_more():
         await started.wait()
         group.cancel_scope.cancel()
     control = brain.memory.control
-    assert (control.status, control.stop_reason, control.asked) == ("ended", "cancelled", None)
+    assert (control.status, control.stop_reason, control.human_requests) == (
+        "ended",
+        "cancelled",
+        None,
+    )
 
 
 async def test_a_limit_that_is_reached_while_waiting_closes_the_calls():
@@ -397,7 +401,7 @@ async def test_a_limit_that_is_reached_while_waiting_closes_the_calls():
     brain.limits = Limits(max_steps=1)
     result = await brain.resume(approve=True)
     assert (result.stop_reason, shop.paid) == (StopReason.MAX_STEPS, [])
-    assert brain.memory.control.asked is None
+    assert brain.memory.control.human_requests is None
     assert await results(brain.memory) == ["The call was not run: the limit of steps was reached"]
 
 

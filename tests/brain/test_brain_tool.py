@@ -136,7 +136,7 @@ async def test_it_may_be_renamed_denied_and_called_wrongly():
     ]
     brain = Brain(react(ScriptedLLM(turns)), tools=[tools])
     assert (await brain.run("go")).stop_reason is StopReason.APPROVAL
-    [waiting] = brain.memory.control.asked.approvals  # type: ignore[union-attr]
+    [waiting] = brain.memory.control.human_requests.approvals  # type: ignore[union-attr]
     await brain.resume(deny=[waiting])
     told = await results(brain.memory)
     assert "Invalid arguments for tool 'my_expert'" in told[0]

@@ -17,7 +17,7 @@ from agent_brain.tools import Action
 from tests.brain.nets import Hang, HangingLLM, Say, Steps, single
 from tests.support.clock import fake_clock
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.also_on_trio]
 
 
 class Tools:

@@ -8,7 +8,7 @@ from enum import Enum
 import pytest
 
 from agent_brain import Memory, Net, State, StopReason
-from agent_brain.decision import StepReport, is_stuck, next_node, stops_after, stops_before
+from agent_brain.decision import StepReport, is_stuck, next_node, stops_before
 from agent_brain.errors import TransitionError
 from agent_brain.stuck import Verdict
 
@@ -41,15 +41,6 @@ def test_a_state_that_costs_nothing_runs_although_the_money_is_spent(reason: Sto
 
 def test_the_limit_of_steps_stops_every_state() -> None:
     assert stops_before(StopReason.MAX_STEPS, costs_nothing=True)
-
-
-def test_waiting_goes_before_a_limit_inside() -> None:
-    report = StepReport()
-    assert stops_after(report) is None
-    report.cut = StopReason.MAX_STEPS
-    assert stops_after(report) is StopReason.MAX_STEPS
-    report.waits = StopReason.APPROVAL
-    assert stops_after(report) is StopReason.APPROVAL
 
 
 def test_a_proposal_leads_along_an_edge() -> None:

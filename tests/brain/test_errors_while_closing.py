@@ -15,7 +15,7 @@ from agent_brain.testing import ScriptedLLM
 from tests.brain.nets import Say, Steps, single
 from tests.support.clock import fake_clock
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.also_on_trio]
 
 
 class Flaky(LLM):

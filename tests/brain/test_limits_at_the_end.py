@@ -16,7 +16,7 @@ from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action
 from tests.brain.nets import add, single
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.also_on_trio]
 
 ASK = Action(name="add", args={"a": 1, "b": 1})
 

@@ -33,7 +33,7 @@ from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action
 from tests.brain.nets import Endless, Steps, add, single
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.also_on_trio]
 
 
 class Dollar(LLM):

@@ -27,7 +27,7 @@ def brain(limits: Limits, *usages: Usage) -> Brain:
 
 
 def warnings_in(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [r.getMessage() for r in caplog.records if r.name == "agent_brain.budget"]
+    return [r.getMessage() for r in caplog.records if r.name == "agent_brain.usage.budget"]
 
 
 async def test_a_cost_that_cannot_be_watched_is_logged_once(
@@ -86,7 +86,7 @@ async def test_a_strict_limit_that_cannot_be_watched_ends_the_run(
 async def test_a_strict_limit_that_can_be_watched_is_quiet(
     limits: Limits, usage: Usage, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.DEBUG, "agent_brain.budget")
+    caplog.set_level(logging.DEBUG, "agent_brain.usage.budget")
     result = await brain(limits, usage, usage).run("1 + 1?")
     assert result.stop_reason is StopReason.DONE
     assert warnings_in(caplog) == []

@@ -19,7 +19,7 @@ from agent_brain.states import (
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action, report_progress
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.also_on_trio]
 
 
 class Kitchen:

@@ -367,6 +367,21 @@ async def test_a_traced_run_replays_with_the_calls_of_its_memory(
         assert len(provider.read) == read
 
 
+async def test_a_summary_of_a_step_that_was_interrupted_is_given_again(tmp_path: Path) -> None:
+    provider = Provider()
+    async with summary(provider, journal=tmp_path / "a.db") as memory:
+        await memory.update([Message.user(f"The sea is blue {n}") for n in range(9)])
+        brain = Brain("react", memory, llm=ScriptedLLM([OSError("down"), "Blue."]), trace=True)
+        with pytest.raises(OSError, match="down"):
+            await brain.run("Which colour has the sea?")
+        await brain.resume()
+        *summaries, failed, answered = await memory.model_calls()
+        assert {call.purpose for call in summaries} == {"summary"}
+        assert failed.part != answered.part
+        replay = await brain.replay()
+        assert replay.equal, str(replay)
+
+
 async def test_a_run_without_a_trace_replays_with_an_embedder_on_this_machine(
     tmp_path: Path,
 ) -> None:
@@ -415,21 +430,32 @@ async def test_outside_of_a_run_a_memory_calls_its_models_as_ever() -> None:
     assert provider.money > 0
 
 
-async def test_an_embedding_that_is_cut_off_counts_as_a_call_of_unknown_cost() -> None:
-    begun = anyio.Event()
+@pytest.mark.parametrize("purpose", ["summary", "embedding"])
+async def test_a_call_that_is_cut_off_counts_as_one_of_unknown_cost(purpose: str) -> None:
+    class Hanging(Provider):
+        """Begins to work, and does not come to an end."""
 
-    async def embed(texts: Sequence[str]) -> Any:
-        begun.set()
-        await anyio.sleep_forever()
+        async def stream(self, *args: Any, **options: Any) -> AsyncIterator[Piece]:
+            yield "The first words"
+            begun.set()
+            await anyio.sleep_forever()
 
-    ledger = UsageLedger()
-    memory = VectorMemory(embedder=embed, recent=1)
+        async def embed(self, texts: Sequence[str]) -> EmbeddingResult:
+            if texts == ["Hello"]:
+                begun.set()
+                await anyio.sleep_forever()
+            return await super().embed(texts)
+
+    begun, ledger = anyio.Event(), UsageLedger()
+    memory = (summary if purpose == "summary" else vector)(Hanging())
+    await memory.update([Message.user(f"Earlier {n}") for n in range(9)])
     brain = Brain("react", memory, llm=ScriptedLLM(["Hm."]), hooks=[ledger])
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(brain.run, "Hello")
         await begun.wait()
         tasks.cancel_scope.cancel()
-    assert ledger.by_purpose()["embedding"].unpriced_requests > 0
+    assert brain.last_result is not None
+    assert brain.last_result.usage.requests == ledger.by_purpose()[purpose].unpriced_requests == 1
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])

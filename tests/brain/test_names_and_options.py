@@ -31,6 +31,7 @@ from agent_brain import (
     register_net,
 )
 from agent_brain.brainfile import net_from_file
+from agent_brain.common.litellm.setup import load_litellm
 from agent_brain.errors import (
     MemoryDefinitionError,
     MemoryUseError,
@@ -40,7 +41,8 @@ from agent_brain.errors import (
     UnknownNetError,
 )
 from agent_brain.memories import registry as memories
-from agent_brain.memories.options import MemoryOptions
+from agent_brain.memories.options import MemoryOptions, StoreOptions
+from agent_brain.memories.store.store import MessageStore
 from agent_brain.nets import (
     SubnetState,
     net_names,
@@ -55,7 +57,6 @@ from agent_brain.states import AnswerState, EvaluationState, ReasoningState
 from agent_brain.states.models.resolve import as_llm
 from agent_brain.testing import FakeMemory, ScriptedLLM, run_net
 from agent_brain.testing.net_run import LimitOptions
-from agent_brain.tools.litellm.setup import load_litellm
 from tests.brain.nets import Say, single
 from tests.support.openai_server import OpenAIServer, Reply
 
@@ -291,7 +292,8 @@ def test_the_typed_options_are_those_of_the_built_in_nets_and_memories() -> None
         for known in (registry._registry, memories._registry)
     )
     assert {*NetOptions.__annotations__} == nets
-    assert {*MemoryOptions.__annotations__} == kept
+    assert {*StoreOptions.__annotations__} == {*options(MessageStore)}
+    assert {*MemoryOptions.__annotations__} == kept | {*StoreOptions.__annotations__}
     assert {*LimitOptions.__annotations__} == {field.name for field in fields(Limits)}
 
 

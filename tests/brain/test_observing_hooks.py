@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
@@ -295,7 +296,7 @@ async def test_an_error_of_a_hook_after_an_end_is_logged(caplog: Any) -> None:
 async def test_a_hook_that_hangs_at_a_cancelled_end_does_not_keep_others_from_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("agent_brain.states.observing.CLEANUP_SECONDS", 0.01)
+    monkeypatch.setattr("agent_brain.states.pipeline.CLEANUP_SECONDS", 0.01)
 
     class Hang(Hook):
         async def after_run(self, request: RunRequest, result: Any) -> None:
@@ -456,3 +457,16 @@ async def test_a_fork_with_a_journal_has_the_session_that_it_became(tmp_path: An
     memory = MessagesMemory(session="a")
     async with await memory.fork(journal=tmp_path / "j.db", session="b") as fork:
         assert fork.session == "b"
+
+
+async def test_an_error_of_what_is_put_around_a_state_fails_the_run_and_leaves_nothing() -> None:
+    class Fails(Hook):
+        @contextmanager
+        def around(self, request: HookRequest) -> Iterator[None]:
+            raise ValueError("not today")
+            yield
+
+    brain = Brain(Net({Step.A: Say()}), MessagesMemory(), hooks=[Fails()])
+    with pytest.raises(ValueError, match="not today"):
+        await brain.run("Go.")
+    gc.collect()  # a coroutine that was never awaited would be a warning

@@ -9,7 +9,7 @@ from agent_brain.errors import MemoryBusyError
 from agent_brain.memories import Memory
 from agent_brain.testing import ScriptedLLM
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.also_on_trio]
 
 
 def brain(memory: Memory) -> Brain:

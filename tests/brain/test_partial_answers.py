@@ -11,6 +11,7 @@ import anyio
 import pytest
 
 from agent_brain import (
+    LLM,
     Brain,
     Limits,
     Memory,
@@ -22,19 +23,20 @@ from agent_brain import (
     SubnetState,
     UsageBudget,
     UsageLedger,
+    WindowedMemory,
     create_memory,
     react,
 )
 from agent_brain.errors import LLMConnectionError, ResumeError
 from agent_brain.memories import Message, Role, SQLiteJournal, is_partial
-from agent_brain.states import TextDelta, Thought, Usage
+from agent_brain.states import Finish, TextDelta, Thought, Usage
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action
 from tests.brain.nets import HangingLLM, Say, Steps, add, single
 from tests.support.clock import fake_clock
 from tests.support.journals import Killed, MortalJournal
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.also_on_trio]
 
 GOAL = "Tell me about bees."
 WHOLE = "Bees fly and dance."
@@ -177,6 +179,22 @@ async def test_the_model_is_told_that_an_answer_was_cut_off(
     assert not any("cut off" in text for text, _ in texts)
 
 
+@pytest.mark.parametrize("mode", ["native", "text"])
+@pytest.mark.parametrize("reason", ["length", "content_filter"])
+async def test_the_model_is_told_that_its_own_answer_was_cut_off(
+    mode: Literal["native", "text"], reason: Literal["length", "content_filter"]
+) -> None:
+    brain = Brain(react(ScriptedLLM([["Bees fly", Finish(reason)]])))
+    assert (await brain.run(GOAL)).finish_reason == reason
+    assert not brain.memory.control.resumable
+    llm = ScriptedLLM(["They dance.", "They dance."])
+    await Brain(react(llm, mode=mode), brain.memory).run("And what else?")
+    for call in llm.calls:
+        seen = [m.content for m in call.messages if m.role is not Role.SYSTEM]
+        assert seen[:3] == [GOAL, "Bees fly\n\n[This answer was cut off]", "And what else?"]
+    assert ("Bees fly", False) in await said(brain.memory)
+
+
 async def test_a_state_of_ones_own_shows_the_model_that_an_answer_was_cut_off() -> None:
     class Ask(State):
         async def run(self, memory: Memory) -> AsyncIterator[Any]:
@@ -302,6 +320,7 @@ async def test_a_kill_at_any_write_leaves_one_whole_answer(
 ) -> None:
     async with SQLiteJournal(tmp_path / "a.db") as store:
         at = deaths = 0
+        seen: dict[str, set[Any]] = {"ending": set(), "continuing": set()}
         while deaths == at:
             at += 1
             place: dict[str, Any] = {"session": f"{at}"}
@@ -315,12 +334,24 @@ async def test_a_kill_at_any_write_leaves_one_whole_answer(
                     else:
                         await Brain(react(ScriptedLLM([WHOLE])), memory).resume()
                 deaths += journal.dead
+                seen[part].add(await left_in(store, f"{at}"))
             memory = MessagesMemory(journal=store, **place)
             await memory.open()
             if memory.control.run_id is not None:  # the goal was written
                 await Brain(react(ScriptedLLM([WHOLE])), memory).resume()
                 assert await said(memory) == [(GOAL, False), (WHOLE, False)]
         assert at > 2
+    assert ("ended", True, ("Bees fly", True)) in seen["ending"]
+    assert ("running", True, ("Bees fly", True)) not in seen["ending"]  # it is one write
+    assert ("ended", False, (WHOLE, False)) in seen["continuing"]
+
+
+async def left_in(store: SQLiteJournal, session: str) -> tuple[Any, ...]:
+    """The status of the run, whether it can be resumed, and what was answered."""
+    memory = MessagesMemory(journal=store, session=session, readonly=True)
+    await memory.open()
+    control = memory.control
+    return (control.status, control.resumable, *(await said(memory))[1:])
 
 
 class SilentLLM(HangingLLM):
@@ -362,3 +393,36 @@ async def test_a_run_whose_goal_is_gone_cannot_be_resumed(how: str) -> None:
     with pytest.raises(ResumeError, match="no run to resume"):
         await Brain("react", memory, llm=llm).resume()
     assert len(llm.calls) == 1
+
+
+@pytest.mark.parametrize("most", [1, 2, 3])
+@pytest.mark.parametrize("journaled", [False, True])
+async def test_a_partial_answer_leaves_the_last_results_in_a_small_window(
+    most: int, *, journaled: bool, tmp_path: Path
+) -> None:
+    seen: list[bool] = []
+
+    class Adding(LLM):
+        """Adds until it sees a result, then answers; hangs in its first answer."""
+
+        async def stream(self, messages: Any, **options: Any) -> AsyncIterator[Any]:
+            seen.append(any(message.role is Role.TOOL for message in messages))
+            if not seen[-1]:
+                yield Action(name="add", args={"a": 1, "b": 2})
+            elif seen.count(True) == 1:
+                yield "The sum"
+                await anyio.sleep_forever()
+            else:
+                yield "The sum is 3."
+
+    options: dict[str, Any] = {"journal": tmp_path / "a.db"} if journaled else {}
+    async with WindowedMemory([add], max_messages=most, **options) as memory:
+        brain = Brain(react(Adding()), memory)
+        async with brain.stream("1 + 2?") as run:
+            async for event in run:
+                if isinstance(event, TextDelta):
+                    break
+        if journaled:
+            await memory.reopen()
+        assert (await brain.resume()).answer == "The sum is 3."
+    assert seen == [False, True, True]

@@ -221,6 +221,38 @@ async def test_decisions_of_a_person_are_made_again(name: str) -> None:
     await check(brain)
 
 
+async def test_a_call_whose_arguments_were_changed_and_whose_result_was_shortened() -> None:
+    @tool(requires_approval=True, max_result_tokens=40)
+    def read(number: int) -> str:
+        """Read a page."""
+        return f"page {number} " * 200
+
+    llm = ScriptedLLM([[call("read", 1)], "Read."])
+    brain = Brain(react(llm), MessagesMemory(journal=RamJournal()), [read], trace=True)
+    await brain.run("Read.")
+    asked = brain.memory.control.human_requests
+    assert asked is not None
+    await brain.resume(edit={asked.approvals[0]: {"number": 2}})
+    await check(brain)
+
+
+@pytest.mark.parametrize("trace", [False, True])
+async def test_a_call_that_ran_at_once_and_now_needs_approval_differs(trace: bool) -> None:
+    brain = brain_of([[call("look", 1)], "Seen."], trace=trace)
+    await brain.run("Look.")
+
+    @tool(name="look", description="Look something up.", requires_approval=True)
+    def careful(number: int) -> str:
+        """Look something up."""
+        return ""
+
+    brain.memory.available_tools["look"] = careful
+    report = await brain.replay()
+    assert report.difference is not None
+    assert (report.difference.kind, report.difference.state) == ("end", "ACTION")
+    assert report.difference.found == "it waits for a person's approval"
+
+
 async def test_the_answer_to_a_question_is_given_again() -> None:
     brain = brain_of([[Action(name="ask", args={})], "The left one."])
     await brain.run("Ask.")
@@ -438,9 +470,9 @@ async def test_what_is_not_there_is_said(tmp_path: Path) -> None:
         await in_ram.replay(first.run_id)
 
 
-async def test_a_run_whose_beginning_is_gone_is_refused() -> None:
-    store = RamJournal()
-    memory = MessagesMemory(journal=store, history=5)
+@pytest.mark.parametrize("journal", [None, RamJournal])
+async def test_a_run_whose_beginning_is_gone_is_refused(journal: Any) -> None:
+    memory = MessagesMemory() if journal is None else MessagesMemory(journal=journal(), history=5)
     turns = [*([call("look", n)] for n in range(150)), "Seen."]
     brain = brain_of(turns, memory, limits=Limits(max_steps=1000))
     await brain.run("Look.")

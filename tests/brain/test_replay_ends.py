@@ -12,7 +12,7 @@ import pytest
 from agent_brain import Brain, Limits, Memory, Message, Net, ReplayError, react, tool
 from agent_brain.memories import DurableMemory, MemoryUseError, MessagesMemory, RamJournal
 from agent_brain.nets import ParallelState
-from agent_brain.states import Hook, ModelRequest, ModelResponse
+from agent_brain.states import ActionState, FunctionState, Hook, ModelRequest, ModelResponse
 from agent_brain.testing import ScriptedLLM, export_test
 from agent_brain.tools import Action
 from tests.brain.test_replay import Step, brain_of, call, check, look, pay, ran
@@ -81,6 +81,22 @@ async def test_a_wait_after_a_part_of_the_decisions(decided: int) -> None:
     assert not (await brain.replay()).complete
 
 
+async def test_another_call_in_place_of_one_that_waits_differs() -> None:
+    def net(name: str) -> Net:
+        async def ask(memory: Memory) -> None:
+            memory.next_actions = [call(name, 1)]
+
+        asking, acting = FunctionState(ask, on_done=Step.TWO), ActionState(on_done=Step.ONE)
+        return Net({Step.ONE: asking, Step.TWO: acting}, allow=("no_end",))
+
+    memory = MessagesMemory(journal=RamJournal())
+    result = await Brain(net("pay"), memory, [look, pay], trace=True).run("Pay.")
+    assert result.stop_reason == "approval"
+    report = await Brain(net("look"), memory, [look, pay]).replay()
+    assert report.difference is not None, report
+    assert report.difference.kind == "call"
+
+
 async def test_a_wait_of_one_branch_after_the_decision_on_another() -> None:
     net = branching(*([[call("pay", n)], "Paid."] for n in (1, 2)))
     brain = Brain(net, MessagesMemory(journal=RamJournal()), [pay], trace=True)
@@ -141,6 +157,26 @@ async def test_branches_of_a_run_that_came_to_a_limit_begin_anew() -> None:
     memory = MessagesMemory(journal=RamJournal())
     await Brain(net, memory, [look], trace=True, limits=Limits(max_steps=3)).run("Look.")
     await check(Brain(net, memory, [look], limits=Limits(max_steps=3)))
+
+
+@pytest.mark.parametrize("name", MEMORIES)
+@pytest.mark.parametrize(
+    "limits", [Limits(max_steps=1), Limits(max_tool_calls=1), "cancel"], ids=str
+)
+async def test_a_call_that_was_cut_off_before_the_run_was_resumed(name: str, limits: Any) -> None:
+    cancel = limits == "cancel"
+    calls = [call("hang", 2)] if cancel else [call("look", 1), call("look", 2)]
+    memory, llm = MEMORIES[name](), ScriptedLLM([calls, "Done."])
+    first = {} if cancel else {"limits": limits}
+    async with Brain(react(llm), memory, [look, hang], trace=True, **first).stream("Go.") as run:
+        async for event in run:
+            if cancel and event.kind == "action_started":
+                run.cancel()
+    brain = Brain(react(llm), memory, [look, hang], trace=True)
+    assert (await brain.resume()).answer == "Done."
+    assert any(m.is_error for m in await memory.turn())
+    await check(brain)
+    assert (await brain.replay()).complete
 
 
 async def test_what_is_done_after_the_run_is_no_difference() -> None:

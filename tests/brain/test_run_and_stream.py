@@ -26,8 +26,9 @@ from agent_brain.states import (
 )
 from agent_brain.tools import Action, InputNeeded, ToolError
 from tests.brain.nets import Say, Steps
+from tests.support.thorough import THOROUGH
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.also_on_trio]
 
 FAULTS: dict[str, Callable[[], Exception] | None] = {
     "error": lambda: ValueError("it broke"),
@@ -252,7 +253,8 @@ async def test_reading_the_events_changes_nothing(kind: str, anyio_backend_name:
     world = World()
     await what_happens(by_run, kind, world)
     faults = [(None, ""), *((at, fault) for at in range(len(world.passed)) for fault in FAULTS)]
-    for at, fault in faults[:: 1 if anyio_backend_name == "asyncio" else 5]:
+    every = 5 if anyio_backend_name == "trio" else 1 if THOROUGH else 3
+    for at, fault in faults[::every]:
         expected, *others = [
             plain(await what_happens(way, kind, World(at, fault)))
             for way in (by_run, by_stream, by_answer)

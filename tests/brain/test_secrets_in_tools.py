@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from agent_brain import Brain, MessagesMemory, react, tool
+from agent_brain.common.secrets import HIDDEN
 from agent_brain.errors import Refused
 from agent_brain.states import Hook, ToolRequest, ToolResponse
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action, ToolError, report_progress
-from agent_brain.tools.secrets import HIDDEN
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyncio"])]
 PASSWORD = "hunter2pass"

@@ -24,7 +24,7 @@ from agent_brain.testing import FakeMemory, ScriptedLLM, run_state
 from agent_brain.tools import Action, SleepNeeded, ToolError, wake
 from tests.support.journals import Killed, MortalJournal
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.also_on_trio]
 
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 

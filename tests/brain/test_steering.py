@@ -38,7 +38,7 @@ from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action
 from tests.support.clock import FakeClock, fake_clock
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.also_on_trio]
 
 
 @tool

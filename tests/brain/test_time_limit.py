@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import anyio
 import pytest
 from pydantic import BaseModel
 
-from agent_brain import LLM, AnswerState, Brain, Limits, ParallelState, StopReason, react, tool
+from agent_brain import (
+    LLM,
+    AnswerState,
+    Brain,
+    Limits,
+    Message,
+    ParallelState,
+    StopReason,
+    UsageLedger,
+    VectorMemory,
+    react,
+    tool,
+)
 from agent_brain.errors import JournalError
 from agent_brain.memories import MessagesMemory, RamJournal
 from agent_brain.nets import self_consistency
@@ -19,7 +31,7 @@ from agent_brain.tools import Action
 from tests.brain.nets import Say, single
 from tests.support.clock import FakeClock, fake_clock
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.also_on_trio]
 
 PIECES = 200
 
@@ -187,6 +199,29 @@ async def test_a_store_that_fails_when_the_time_is_up_ends_the_run_by_the_limit(
             result = run.result
     assert result.stop_reason is StopReason.TIMEOUT
     assert (await Brain(single(Say("x")), limits=Limits(timeout=1)).run("go")).answer == "x"
+
+
+@pytest.mark.parametrize("earlier", [0, 3])
+async def test_a_run_keeps_what_it_has_while_its_memory_waits_for_an_embedder(earlier: int) -> None:
+    waits = False
+
+    async def embed(texts: Sequence[str]) -> list[list[float]]:
+        if waits:
+            await anyio.sleep_forever()
+        return [[1.0, 2.0] for _ in texts]
+
+    memory = VectorMemory(embedder=embed, recent=1)
+    await memory.update([Message.user(f"Earlier {n}") for n in range(earlier)])
+    waits, ledger = True, UsageLedger()
+    llm = ScriptedLLM(["Here."])
+    brain = Brain(react(llm), memory, hooks=[ledger], limits=Limits(timeout=1))
+    with fake_clock() as clock:
+        result = await brain.run("Where?")
+        assert clock.elapsed < 2
+    assert result.stop_reason is StopReason.TIMEOUT
+    assert (await memory.goal())[0].content == result.messages[0].content == "Where?"
+    assert result.usage.requests == ledger.usage().requests > 0
+    assert memory.control.status == "ended"
 
 
 class SlowToLoad(ScriptedLLM):

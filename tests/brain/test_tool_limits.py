@@ -21,7 +21,7 @@ from agent_brain.tools import Action, ToolContext, current_call
 from tests.brain.nets import add, single
 from tests.support.clock import fake_clock
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.also_on_trio]
 
 
 def call(name: str, call_id: str = "", **args: Any) -> Action:

@@ -152,8 +152,8 @@ async def test_calls_are_no_messages_and_are_not_read_when_a_session_is_opened()
     ]
     key = (await store.sessions())[0]
     assert other.store.session is not None
-    assert not {"model_call"} & {*(await other.store.session.rows()).kinds}
-    assert [e.kind for e in await store.read(key)].count("model_call") == 4
+    assert not {"recorded_call"} & {*(await other.store.session.rows()).kinds}
+    assert [e.kind for e in await store.read(key)].count("recorded_call") == 4 + 3  # of tools
 
 
 async def test_the_size_grows_with_the_run_and_not_with_its_square() -> None:
@@ -164,7 +164,7 @@ async def test_the_size_grows_with_the_run_and_not_with_its_square() -> None:
         await traced(memory, count, limits=Limits(max_steps=1000))
         key = (await store.sessions())[0]
         rows = await store.rows(key, history=True)
-        sizes.append(sum(len(line) for _, kind, line in rows if kind == "model_call"))
+        sizes.append(sum(len(line) for _, kind, line in rows if kind == "recorded_call"))
     assert sizes[1] < 2.3 * sizes[0]
     assert sizes[2] < 2.3 * sizes[1]
 
@@ -286,8 +286,10 @@ async def test_branches_are_recorded_with_their_paths() -> None:
         mine = [call for call in calls if call.path == path]
         assert [call.move for call in mine] == [0, 2]
         assert mine[1].messages[-1].content == "seen 0"
-    results = await memory.tool_results()
-    assert [(r.content, r.action.name) for r in results] == [("seen 0", "look")] * 2
+    made = [(c.messages[0].content, c.action) for c in await memory.recorded_calls()]
+    assert [(result, action.name) for result, action in made if action is not None] == [
+        ("seen 0", "look")
+    ] * 2
 
 
 async def test_a_brain_that_is_a_tool_is_recorded_too() -> None:
@@ -350,7 +352,7 @@ async def test_secrets_are_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     await Brain(react(llm), memory, [read], trace=True).run("Read.")
     key = (await store.sessions())[0]
     for entry in await store.read(key, history=True):
-        if entry.kind == "model_call":
+        if entry.kind == "recorded_call":
             assert "correct-horse" not in str(entry.data)
             assert "abcd" not in str(entry.data)
     call = (await memory.model_calls())[-1]

@@ -16,7 +16,7 @@ from agent_brain.testing import ScriptedLLM, run_state
 from agent_brain.tools import Action
 from tests.brain.nets import single
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.also_on_trio]
 
 
 class Calls(State):

@@ -38,7 +38,7 @@ from agent_brain.tools import Action
 from tests.nets.models import FunctionLLM
 from tests.support.journals import Killed, MortalJournal
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.also_on_trio]
 
 
 class Outer(Enum):

@@ -28,7 +28,7 @@ from agent_brain.states import (
 from agent_brain.testing import FakeMemory, ScriptedLLM, run_state
 from agent_brain.tools import Action, BaseTool, tool
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.also_on_trio]
 
 HELLO = [Message.user("Hello")]
 

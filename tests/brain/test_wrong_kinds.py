@@ -113,13 +113,11 @@ WRONG: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("make", "args", "options", "hint"), WRONG)
-def test_a_value_of_a_wrong_kind_is_refused_where_it_is_written(
-    make: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any], hint: str
-) -> None:
-    with pytest.raises(AgentBrainError) as caught:
-        make(*args, **options)
-    assert hint in str(caught.value)
+def test_a_value_of_a_wrong_kind_is_refused_where_it_is_written() -> None:
+    for make, args, options, hint in WRONG:
+        with pytest.raises(AgentBrainError) as caught:
+            make(*args, **options)
+        assert hint in str(caught.value)
 
 
 @pytest.mark.parametrize("script", [3, [3], [["Hello", 3]], {"turn": "Hello"}])

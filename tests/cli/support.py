@@ -154,6 +154,10 @@ class Terminal:
         """Press keys; ``\\x03`` is Ctrl-C, ``\\x04`` Ctrl-D."""
         os.write(self._master, keys.encode())
 
+    def tell(self, number: signal.Signals) -> None:
+        """Send a signal and go on."""
+        self._process.send_signal(number)
+
     def finish(self) -> int:
         """Wait until the command has left; returns its exit code."""
         deadline = time.monotonic() + PATIENCE

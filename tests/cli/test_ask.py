@@ -47,6 +47,16 @@ def test_without_a_model_the_demo_model_answers_and_a_note_says_so():
     assert "--model" in result.stderr
 
 
+def test_a_net_with_a_model_of_its_own_needs_no_note(tmp_path):
+    (tmp_path / "own.py").write_text(
+        "from agent_brain import react\n"
+        "from agent_brain.testing import ScriptedLLM\n"
+        "net = react(ScriptedLLM(['Mine.']))\n"
+    )
+    result = invoke("ask", "--net", f"{tmp_path}/own.py:net", "Who?")
+    assert (result.exit_code, result.stdout, "Note" in result.stderr) == (0, "Mine.\n", False)
+
+
 def test_the_demo_model_that_was_asked_for_needs_no_note():
     assert "Note" not in invoke("ask", "-m", "demo", "what is 17 * 23?").stderr
 

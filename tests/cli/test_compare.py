@@ -230,7 +230,7 @@ NAMED = 'models = "demo"\n'
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("nets = 'raect'\n" + TASKS, "  - nets['raect']: there is no net named 'raect'"),
+        ("nets = 'raect'\n" + TASKS, "  - nets['raect']: There is no net named 'raect'"),
         ("nets = 'missing.toml'\n" + TASKS, "there is no file"),
         (
             "nets = 'models.py:my_task'\n" + TASKS,
@@ -240,7 +240,7 @@ NAMED = 'models = "demo"\n'
         ("nets = 'missing_module:net'\n" + TASKS, "No module named 'missing_module'"),
         (
             TASKS + "[nets.react]\nmax_step = 3",
-            "  - nets['react']: net 'react': there is no option",
+            "  - nets['react']: Net 'react': there is no option",
         ),
         (TASKS + "[nets.reflexion]\nattempts = 0", "nets['reflexion']: "),
         (
@@ -249,7 +249,7 @@ NAMED = 'models = "demo"\n'
         ),
         (
             "nets = 'react'\n" + TASKS + "[models.rule-based]\nslip = 'x'",
-            "models.rule-based: RuleBasedLLM(slip=",
+            "models['rule-based']: RuleBasedLLM(slip=",
         ),
         ("nets = 'react'\nmemories = 'vectr'\n" + TASKS, "Did you mean 'vector'?"),
         (
@@ -267,21 +267,25 @@ NAMED = 'models = "demo"\n'
         ("nets = 'react'\nmodels = ''\n" + TASKS, "models: '' is not a name"),
         (
             "nets = 'react'\n" + TASKS + "[models.demo]\nslip = 1",
-            "models.demo: there is no option 'slip'",
+            "models['demo']: there is no option 'slip'",
         ),
         (
             "nets = 'react'\n" + TASKS + "[models.rule-based]\nslip = 2",
-            "models.rule-based: RuleBasedLLM(slip=2)",
+            "models['rule-based']: RuleBasedLLM(slip=2)",
         ),
         (
             "nets = 'react'\n" + TASKS + "[models.mini]\nmodel = 'openai/x'\nretries = -1",
-            "models.mini: ",
+            "models['mini']: ",
         ),
         (
             "nets = 'react'\n" + TASKS + "[models.mini]\nmodel = 'openai/x'\ntemperatur = 0",
             "models['mini']: there is no option 'temperatur'. Did you mean 'temperature'?",
         ),
         ("nets = 'react'\nmodels = 'models.py:my_tasks'\n" + TASKS, "which is not a model"),
+        (
+            "nets = 'react'\nmodels = 'models.py:number_of_letters'\n" + TASKS,
+            "models['number_of_letters']: TypeError: ",
+        ),
         ("nets = 'react'\ntasks = 'basic'", "tasks: 'basic' names no tasks"),
         ("nets = 'react'\ntasks = 'missing.jsonl'", "missing.jsonl cannot be read"),
         ("nets = 'react'\n[tasks.basics]\nsize = 3", "tasks.basics: "),
@@ -289,9 +293,9 @@ NAMED = 'models = "demo"\n'
         ("nets = 'react'\ntasks = ['basics', 'models.py:number_of_letters']", "tasks: "),
         ("nets = 'react'\n[[tasks]]\nid = 'a'\nturn = 'b'", "task 1"),
         ("nets = 'react'\ntools = ['models.py:parrot']\n" + TASKS, "tools: "),
-        ("nets = 'react'\nbase = ''\n" + TASKS, "base='': there is no such cell"),
-        ("nets = 'react'\nbase = 3\n" + TASKS, "base=3: give a text"),
-        ("nets = 'react'\nbase = 'react/vector'\n" + TASKS, "there is no such cell"),
+        ("nets = 'react'\nbase = ''\n" + TASKS, "base='': no cell is ''"),
+        ("nets = 'react'\nbase = 3\n" + TASKS, "base=3: 3 is not a cell: give a text"),
+        ("nets = 'react'\nbase = 'react/vector'\n" + TASKS, "no cell is 'react/vector'"),
         ("nets = 'react'\nmodel_at_once = { x = 1 }\n" + TASKS, "model_at_once has 'x'"),
         (
             "nets = 'react'\ntasks = ['models.py:my_tasks', 'models:my_tasks']",
@@ -328,7 +332,7 @@ tasks = "basic"
         "  - seeds",
         "  - nets['raect']",
         "  - memories['vectr']",
-        "  - models",
+        "  - models['x']",
         "  - models['gpt5-mini']",
         "  - models['opanai/gpt-5']",
         "  - tasks",

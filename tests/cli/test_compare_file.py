@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from agent_brain.cli.compare.choices import Choice, is_reference, short_name
+from agent_brain.cli.compare.entries import Entry, short_name
 from agent_brain.cli.compare.settings import ExperimentFile, read_experiment_file, refuse
 from agent_brain.cli.exit_codes import UserError
+from agent_brain.common.references import is_reference
 
 LEAST = 'nets = "react"\ntasks = "basics"\n'
 
@@ -24,9 +25,9 @@ def read(folder: Path, text: str) -> ExperimentFile:
 def test_a_file_names_nets_and_tasks(tmp_path: Path) -> None:
     file = read(tmp_path, LEAST)
 
-    assert file.choices == {
-        "nets": [Choice("nets", "react", "react", {})],
-        "tasks": [Choice("tasks", "basics", "basics", {})],
+    assert file.entries == {
+        "nets": [Entry("nets", "react", "react", {})],
+        "tasks": [Entry("tasks", "basics", "basics", {})],
     }
     assert (file.tools, file.limits, file.values) == ([], None, {})
 
@@ -35,12 +36,12 @@ def test_lists_texts_and_tables_name_the_same(tmp_path: Path) -> None:
     table = "[nets.react]\n[nets.my]\nnet = 'nets/my.toml'\n[nets.careful]\nnet = 'reflexion'\nattempts = 2\n"
     file = read(tmp_path, f"tasks = ['basics', 'tasks/own.jsonl']\n{table}")
 
-    assert file.choices["nets"] == [
-        Choice("nets.react", "react", "react", {}),
-        Choice("nets.my", "my", "nets/my.toml", {}),
-        Choice("nets.careful", "careful", "reflexion", {"attempts": 2}),
+    assert file.entries["nets"] == [
+        Entry("nets.react", "react", "react", {}),
+        Entry("nets.my", "my", "nets/my.toml", {}),
+        Entry("nets.careful", "careful", "reflexion", {"attempts": 2}),
     ]
-    assert [task.name for task in file.choices["tasks"]] == ["basics", "own"]
+    assert [task.name for task in file.entries["tasks"]] == ["basics", "own"]
 
 
 @pytest.mark.parametrize(

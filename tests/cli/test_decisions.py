@@ -98,7 +98,7 @@ def test_one_decision_may_lead_to_the_next(script, tools):
 
 
 @pytest.mark.parametrize(
-    "ending", ["", "later\n", "Later, please\n", "/exit\nnever\n", "later\n/exit\n"]
+    "ending", ["", " later\n", "Later, please\n", "/exit\nnever\n", "later\n/exit\n"]
 )
 def test_a_decision_can_be_postponed(script, tools, tmp_path, ending):
     model = script([[pay(500)], "Done."])
@@ -106,6 +106,9 @@ def test_a_decision_can_be_postponed(script, tools, tmp_path, ending):
     result = invoke("chat", *SCRIPTED, *tools, *kept, stdin=f"Pay Ann\n{ending}")
     assert result.exit_code == 3
     assert "the run waits for approval" in result.stderr
+    again = invoke("chat", *SCRIPTED, *tools, *kept, stdin=ending or "Pay Bob\n")
+    assert again.exit_code == 3
+    assert "the run waits for a person\n  pay(amount=500" in again.stderr
     later = invoke("chat", *SCRIPTED, *tools, *kept, stdin="yes\n")
     assert (later.exit_code, later.stdout) == (0, "Done.\n")
     assert in_order(later.stderr, ["This conversation waits for you", "  approve   pay("])
@@ -177,7 +180,7 @@ def test_decisions_as_options(script, tools, tmp_path, options, told):
 @pytest.mark.parametrize(
     "options, said",
     [
-        ([], "The run waits for a person"),
+        ([], 'The run waits for a person\n  pay(amount=500, to="Ann"): --approve call_1, --deny'),
         (["--input", "Rome"], "matches nothing that waits. Waiting: none"),
         (["--approve", "call_7"], "matches nothing that waits. Waiting: 'call_1', 'call_2'"),
         (["--edit", "call_1=7"], "not a JSON object"),
@@ -303,6 +306,11 @@ def test_in_a_terminal(demo_tools, tmp_path):
         terminal.expect("later> ")
         terminal.type("/exit\n")
         assert terminal.finish() == 0
+    with Terminal("resume", *demo_tools, *kept) as terminal:
+        terminal.expect("later> ")
+        terminal.type("later\n")
+        assert terminal.finish() == 3
+        assert "--approve" in terminal.seen
     with Terminal("resume", *demo_tools, *kept) as terminal:
         terminal.expect("approve   pay_dollars(amount=7)")
         terminal.expect("later> ")

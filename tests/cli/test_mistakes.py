@@ -20,6 +20,7 @@ from tests.cli.support import invoke, run
         (["ask", "--max-steps", "0", "hi"], "0 is not in the range"),
         (["ask", "--max-steps", "many", "hi"], "--max-steps"),
         (["ask", "--timeout", "-1", "hi"], "-1.0 is not in the range"),
+        (["ask", "--timeout", "inf", "hi"], "inf is not in the range"),
         (["ask", "--max-cost", "nan", "hi"], "a limit is a number above 0"),
         (["ask", "--tool", "add", "hi"], "write module:function"),
         (["ask", "--tool", ":add", "hi"], "write module:function"),

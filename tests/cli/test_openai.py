@@ -111,6 +111,13 @@ def test_a_connection_cut_half_way(option):
         assert "said      Half an" in result.stderr
 
 
+def test_an_answer_that_its_model_did_not_finish_has_a_note():
+    with OpenAIServer([Reply("Half an", finish="length")]) as server:
+        result = ask(server, "hi")
+    assert (result.exit_code, result.stdout) == (0, "Half an\n")
+    assert "Note: the answer was cut off at the limit of output tokens" in result.stderr
+
+
 def test_a_stall_ends_with_the_timeout_and_keeps_what_came():
     with OpenAIServer([Reply("Half an ", Stall())]) as server:
         result = ask(server, "--timeout", "0.5", "hi")

@@ -10,8 +10,9 @@ from pydantic import TypeAdapter
 
 from agent_brain.cli.options import Options
 from agent_brain.cli.printers import LivePrinter, make_printer
-from agent_brain.cli.sanitize import brief, call_text, cut, one_line, sanitize
+from agent_brain.cli.sanitize import brief, call_text, one_line, sanitize
 from agent_brain.cli.screen import Screen
+from agent_brain.common.text import cut_line
 from agent_brain.memories import Message
 from agent_brain.states.events import (
     ActionFinished,
@@ -194,7 +195,7 @@ def test_long_texts_are_cut():
     assert brief("a\nb\nc", max_lines=2) == "a\nb… (5 characters)"
     assert brief("abcdef", max_chars=4) == "abcd… (6 characters)"
     assert brief("ab\n") == "ab"
-    assert cut("a  b\nc", 4) == "a b…"
+    assert cut_line("a  b\nc", 4) == "a b…"
     assert len(call_text(Action(name="f", args={"x": "y" * 500, "z": 1}))) < 120
 
 

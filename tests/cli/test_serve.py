@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import signal
 import subprocess
 import threading
@@ -16,7 +17,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.cli.support import COMMAND, PATIENCE, environment, invoke, run
+from tests.cli.support import COMMAND, PATIENCE, PYTHON, environment, invoke, run
 from tests.support.openai_server import OpenAIServer, Reply, Stall, tool_calls
 
 JSON = {"accept": "application/json"}
@@ -47,15 +48,23 @@ class Served:
 
 @contextmanager
 def serve(
-    *args: str, model: OpenAIServer | None = None, litellm: bool = False, **variables: str
+    *args: str,
+    model: OpenAIServer | None = None,
+    litellm: bool = False,
+    program: str | None = None,
+    **variables: str,
 ) -> Iterator[Served]:
-    """Serve, with ``model`` by way of litellm or, as that takes seconds to load, without it."""
+    """Serve, with ``model`` by way of litellm or, as that takes seconds to load, without it.
+
+    ``program`` is one that serves with uvicorn, in place of the command.
+    """
     env = environment(**variables)
     if model is not None:
         env |= {"OPENAI_BASE_URL": model.url, "OPENAI_API_KEY": "sk-very-secret-key-0123456789"}
         args = (*(("--model", "openai/x") if litellm else ("tests.cli.plain_model:net",)), *args)
+    command = [*COMMAND, "serve", "--http", "127.0.0.1:0", *args]
     process = subprocess.Popen(
-        [*COMMAND, "serve", "--http", "127.0.0.1:0", *args],
+        command if program is None else [*PYTHON, "-c", program],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
@@ -67,11 +76,11 @@ def serve(
         seen = []
         for line in process.stderr:
             seen.append(line)
-            if "Serving http" in line:
+            if found := re.search(r"(?:Serving|Uvicorn running on) (http\S+)", line):
                 break
         else:
             raise AssertionError("".join(seen))
-        yield Served(process, line.split("Serving ")[1].split()[0])
+        yield Served(process, found[1])
     finally:
         process.kill()
         process.communicate()
@@ -150,6 +159,7 @@ def test_a_killed_server_loses_no_finished_step(tmp_path, tools_file):
             assert answer.json()["answer"] == "It is 3."
 
 
+@pytest.mark.thorough
 def test_a_cold_server_answers_fifty_requests_at_once():
     """The first of them import the library of the models."""
     with OpenAIServer(itertools.repeat(Reply("Hel", "lo"))) as model:
@@ -168,6 +178,26 @@ def test_a_cold_server_answers_fifty_requests_at_once():
             assert [answer.get("answer", answer) for answer in answers] == ["Hello"] * 50
             assert server.end(signal.SIGTERM) == (0, "")
         assert len(model.requests) == 50
+
+
+@pytest.mark.parametrize(
+    "option,value,told",
+    [
+        ("--host", "https://chat.example.org", "a name or an address alone, as chat.example.org"),
+        ("--host", "chat.example.org/page", "alone"),
+        ("--host", "*.example.org", "alone"),
+        ("--host", "::1", "[2001:db8::1]"),
+        ("--host", "", "alone"),
+        ("--trust-proxy", "localhost", "an address or a network, as 127.0.0.1 or 10.0.0.0/8"),
+        ("--trust-proxy", "10.0.0.1/8", "has host bits set"),
+        ("--trust-proxy", "127.0.0.1:80", "an address or a network"),
+    ],
+)
+def test_names_and_addresses_that_no_request_can_have_are_refused(option, value, told):
+    done = invoke("serve", "--http", "127.0.0.1:0", option, value)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert told in done.stderr
+    assert repr(value) in done.stderr
 
 
 def test_other_computers_need_a_token():
@@ -253,5 +283,5 @@ def test_a_second_ctrl_c_does_not_wait_for_runs():
                 server.tell(signal.SIGINT)
                 assert "cancelled" in "".join(lines)
                 assert time.monotonic() - began < 8  # runs have 10 seconds after the first
-            server.end()
+            assert server.end() == (0, "")
         model.release()

@@ -39,7 +39,7 @@ def test_sessions_are_listed_with_those_written_to_last_first(place):
     lines = sessions("list", place).stdout.splitlines()
     assert in_order(lines[0], ["session", "tenant", "title", "status", "state", "entries"])
     assert in_order(
-        lines[1], ["second", "acme", "What is the matter 0", "ended", "ANSWER", " now ", "13"]
+        lines[1], ["second", "acme", "What is the matter 0", "ended", "ANSWER", " now ", "12"]
     )
     assert in_order(lines[2], ["first", "question 0", "ended"])
 
@@ -64,7 +64,7 @@ def test_the_list_as_json_has_all_that_is_known(place):
         "title": "question 0",
         "status": "ended",
         "state": "ANSWER",
-        "entries": 13,
+        "entries": 12,
         "wake_at": None,
         "resumable": False,
     }
@@ -108,7 +108,7 @@ def test_on_a_terminal_the_table_fits_and_titles_are_cut_first(place, width):
     assert len(lines) == 2
     if width >= 80:
         title = "long" if width > 80 else "…"
-        assert in_order(lines[1], ["a-name-of-20-letters", title, "ended", "ANSWER", "13"])
+        assert in_order(lines[1], ["a-name-of-20-letters", title, "ended", "ANSWER", "12"])
 
 
 @pytest.mark.parametrize(
@@ -162,16 +162,16 @@ def test_a_session_is_shown_step_by_step(place):
         sessions("show", place, "ann").stdout,
         [
             *(
-                "session 'ann', 13 entries",
+                "session 'ann', 12 entries",
                 "#3",
                 "a run begins with REASONING",
                 "you",
                 "question 0",
             ),
             *("#5", "REASONING → ACTION", "110 tokens, $0.0100", "tool", "look(number=0)"),
-            *("#9", "ACTION → REASONING", "result", "look: seen 0"),
-            *("#11", "REASONING → ANSWER", "110 tokens, $0.0100", "said", "answer 0"),
-            *("#13", "ended: done"),
+            *("#8", "ACTION → REASONING", "result", "look: seen 0"),
+            *("#10", "REASONING → ANSWER", "110 tokens, $0.0100", "said", "answer 0"),
+            *("#12", "ended: done"),
         ],
     )
 

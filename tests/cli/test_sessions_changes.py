@@ -183,7 +183,7 @@ def test_a_session_is_removed_with_all_that_belongs_to_it(place):
     store(place)
     store(place, "bob")
     done = sessions("rm", place, "ann", "--yes")
-    assert (done.exit_code, done.stdout) == (0, "Removed session 'ann': 13 entries\n")
+    assert (done.exit_code, done.stdout) == (0, "Removed session 'ann': 12 entries\n")
     assert names(place) == [("", "bob")]
     assert b"ann" not in place.read_bytes()
 
@@ -208,7 +208,7 @@ def test_a_served_session_leaves_the_list_of_its_user(place):
 def test_it_asks_before_it_removes(place, answer, left):
     store(place)
     done = sessions("rm", place, "ann", stdin=answer)
-    assert "Remove session 'ann' with 13 entries? There is no undo [y/N]" in done.stderr
+    assert "Remove session 'ann' with 12 entries? There is no undo [y/N]" in done.stderr
     assert len(names(place)) == left
     assert done.exit_code == left
     assert ("Nothing was removed" in done.stdout) == bool(left)
@@ -251,6 +251,14 @@ def test_forgetting_names_a_session_that_is_in_use(place):
     assert "'ann'" in done.stderr
     assert sessions("forget", place, "seen", "--yes").exit_code == 0
     assert sessions("forget", place, " ", "--yes").exit_code == 2
+
+
+def test_forgetting_for_a_tenant_without_sessions_names_those_that_have_some(place):
+    store(place)
+    store(place, tenant="bob")
+    done = sessions("forget", place, "seen", "--tenant", "bop", stdin="y\n")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "There are no sessions of 'bop'; there are some of 'bob', nobody (without" in done.stderr
 
 
 @contextmanager
@@ -298,7 +306,7 @@ def test_a_session_that_is_in_use_is_not_removed(place):
         (["fork", "ann", "--step", "3", "--to", ""], "the name is empty"),
         (["fork", "ann", "--step", "3", "--to", "b", "--to-tenant", ""], "the name is empty"),
         (["import", "-", "--as", ""], "the name is empty"),
-        (["show", "ann", "--step", "4"], "no step 4 of session 'ann': the closest are 3, 5, 9"),
+        (["show", "ann", "--step", "4"], "no step 4 of session 'ann': the closest are 3, 5, 8"),
         (["show", "ann", "--step", "0"], "0 is not in the range"),
         (["steps", "xyz"], "There is no session 'xyz'"),
         (["fork", "ann", "--step", "3"], "--to"),

@@ -44,7 +44,7 @@ def test_sessions_on_a_server_are_listed_shown_copied_and_removed(server, tmp_pa
     with start(tmp_path) as url:
         known = {"AGENT_BRAIN_JOURNAL": url}
         _, call, *_ = anyio.run(converse, url)
-        assert in_order(invoke("sessions", "list", env=known).stdout, ["ann", "question 0", "13"])
+        assert in_order(invoke("sessions", "list", env=known).stdout, ["ann", "question 0", "12"])
         shown = invoke("sessions", "show", "ann", env=known).stdout
         assert in_order(shown, ["question 0", "look(number=0)", "look: seen 0", "answer 0"])
         exported = invoke("sessions", "export", "ann", env=known).stdout

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import signal
+
 import pytest
 
-from tests.cli.support import Terminal, in_order, run, without_styles
+from tests.cli.support import Terminal, in_order, json_lines, run, without_styles
+from tests.support.openai_server import OpenAIServer, Reply, Stall
 
 
 def test_everything_is_shown_in_order_and_in_colours():
@@ -58,6 +61,39 @@ def test_ctrl_c_stops_an_answer_and_the_chat_continues(tools_file):
         terminal.expect("you> ")
         terminal.type("\x04")
         assert terminal.finish() == 0
+
+
+@pytest.mark.parametrize(
+    ("command", "number"),
+    [
+        pytest.param(["ask", "Count."], signal.SIGTERM, id="ask-15"),
+        pytest.param(["chat"], signal.SIGINT, id="chat-2"),
+        pytest.param(["ask", "Count."], signal.SIGINT, id="ask-2", marks=pytest.mark.thorough),
+        pytest.param(["chat"], signal.SIGTERM, id="chat-15", marks=pytest.mark.thorough),
+    ],
+)
+def test_what_was_said_is_kept_when_the_command_is_told_to_end(command, number, tmp_path):
+    place = ("--net", "tests.cli.plain_model:net", "--folder", str(tmp_path))
+    with OpenAIServer([Reply("One, two, ", Stall()), Reply("One, two, three.")]) as model:
+        with Terminal(*command, *place, env={"OPENAI_BASE_URL": model.url}) as terminal:
+            if command == ["chat"]:
+                terminal.expect("you> ")
+                terminal.type("Count.\n")
+            terminal.expect("One, two, ")
+            terminal.tell(number)
+            if (command, number) == (["chat"], signal.SIGINT):
+                terminal.expect("Cancelled; the chat continues")
+                terminal.expect("you> ")  # a Ctrl-D that nobody waits for is lost
+                terminal.type("\x04")
+                assert terminal.finish() == 0
+            else:
+                assert terminal.finish() == 130
+        model.release()
+        (info,) = json_lines(run("sessions", "list", "--json", "--folder", str(tmp_path)).stdout)
+        assert (info["status"], info["resumable"]) == ("ended", True)
+        assert "One, two," in run("sessions", "show", "default", "--folder", str(tmp_path)).stdout
+        again = run("resume", *place, env={"OPENAI_BASE_URL": model.url})
+        assert (again.returncode, again.stdout) == (0, "One, two, three.\n")
 
 
 def test_exit_leaves_the_chat():

@@ -40,6 +40,7 @@ def test_the_client_starts_the_server_and_uses_its_tool(
     )  # fmt: skip
 
 
+@pytest.mark.thorough
 def test_the_client_speaks_to_a_server_over_http(
     environment: dict[str, str], tmp_path: Path
 ) -> None:

@@ -284,6 +284,7 @@ def lines(folder: Path) -> int:
     return len((folder / "results" / "cases.jsonl").read_text().splitlines())
 
 
+@pytest.mark.thorough
 def test_another_process_notices_an_edited_file(tmp_path: Path) -> None:
     write(tmp_path)
     (tmp_path / "program.py").write_text(dedent(PROGRAM))

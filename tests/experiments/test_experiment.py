@@ -133,16 +133,13 @@ def both(number: int) -> int:
         ({"name": "\ud800"}, "a name"),
         ({"nets": {"\ud800": "react"}}, "nets= has the name"),
         ({"net_options": 3}, "net_options=3: a dict"),
-        ({"nets": ("reflexion", {"attempts": "x"})}, "nets: attempts must be at least 1"),
+        ({"nets": ("reflexion", {"attempts": "x"})}, "nets: attempts='x': it must be"),
         (
             {"models": "gpt5-mini"},
             "models: 'gpt5-mini' has no provider.* Did you mean 'gpt-5-mini'",
         ),
         ({"models": "opanai/gpt-5"}, "there is no provider 'opanai'. Did you mean 'openai'"),
-        ({"models": LiteLLM("openai/a", temperatur=0)}, "'temperatur'. Did you mean 'temperature'"),
-        ({"models": LiteLLM("openai/a", fallbacks=["gpt5-mini"])}, "fallbacks: 'gpt5-mini' has no"),
         ({"nets": ("react", {"answer_llm": "gpt5-mini"})}, "nets: 'gpt5-mini' has no provider"),
-        ({"nets": react(LiteLLM("gpt5-mini"))}, "nets: 'gpt5-mini' has no provider"),
         ({"nets": lambda: None}, r"nets: <lambda>\(\) cannot be called: too many"),
         ({"memories": lambda: None}, r"memories: <lambda>\(\) cannot be called: too many"),
         ({"memories": lambda tools, size: None}, "missing a required argument: 'size'"),
@@ -152,9 +149,9 @@ def both(number: int) -> int:
         ({"models": ["rule-based", "rule-based"]}, "two of the name 'rule-based'"),
         ({"tasks": [task(tools=[3])]}, "Task 't1': tools=: 3 is not a tool"),
         ({"tools": [both], "tasks": [task(tools=[both])]}, "Two tools are named 'both'"),
-        ({"base": 3}, "base=3: give a text"),
-        ({"base": "reflexion"}, "no such cell"),
-        ({"memories": ["messages", "windowed"], "base": "react"}, "2 cells fit"),
+        ({"base": 3}, "base=3: 3 is not a cell: give a text"),
+        ({"base": "reflexion"}, "no cell is 'reflexion'"),
+        ({"memories": ["messages", "windowed"], "base": "react"}, "several cells are 'react'"),
         ({"nets": react(Says(echo)), "models": ["demo", Says(echo)]}, "has its model already"),
         ({"nets": react(Says(echo)), "models": "demo"}, "has the model says"),
     ],
@@ -211,7 +208,7 @@ def test_everything_that_is_wrong_is_told() -> None:
         Experiment(
             nets=["raect", "react", "reflexoin"],
             memories="vectro",
-            models=["gpt5-mini", LiteLLM("openai/a", timout=3)],
+            models=["gpt5-mini", "opanai/a"],
             tasks=[],
             repeat=0,
             seed=True,
@@ -354,7 +351,6 @@ def test_a_plan_knows_the_price_of_rules() -> None:
 
 
 def test_a_plan_knows_prices() -> None:
-    from agent_brain import LiteLLM
 
     llm = LiteLLM("openai/gpt-x", input_cost_per_token=1e-6, output_cost_per_token=2e-6)
     tasks = [task(1, turns=["Say 1", "Say 2"]), task(2, max_cost=0.01)]

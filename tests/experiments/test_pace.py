@@ -15,10 +15,10 @@ from agent_brain.errors import ExperimentError, LLMRateLimitError
 from agent_brain.experiments import Experiment, Judge, Outcome, Task
 from agent_brain.experiments.running import pace
 from agent_brain.experiments.running.pace import CaseClock, Pace
-from agent_brain.states.hook_chain import model_attempt
+from agent_brain.states.model_stream import model_attempt
 from agent_brain.states.retry import RetryPolicy
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.also_on_trio]
 
 
 class Clock:
@@ -257,7 +257,7 @@ async def test_calls_that_were_refused_together_are_not_refused_again(tmp_path: 
 
     assert [case.outcome for case in report.cases] == [Outcome.PASSED] * 7
     assert llm.refusals == 7
-    assert all(0.01 < case.seconds_waiting < 2 for case in report.cases)
+    assert all(0.01 < case.seconds_waiting < 20 for case in report.cases)
 
 
 @pytest.mark.usefixtures("_exact_waits")

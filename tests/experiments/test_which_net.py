@@ -10,6 +10,7 @@ import pytest
 
 from tests.cli.support import invoke
 from tests.project.pages import DOCS
+from tests.support.thorough import thorough
 
 PAGE = (DOCS / "which-net-and-memory.md").read_text("utf-8")
 FILES = dict(re.findall(r"^```toml\n# (\S+)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
@@ -29,9 +30,13 @@ def rows(file: str) -> dict[str, tuple[int, int, int]]:
     ("file", "axis", "only"),
     [
         ("nets.toml", "net", "react/*"),
-        ("slips.toml", "net", "reflexion/*"),
-        ("memories.toml", "memory", "*/windowed/*"),
         ("memories.toml", "memory", "*/vector/*"),
+        *thorough(
+            [
+                ("slips.toml", "net", "reflexion/*"),
+                ("memories.toml", "memory", "*/windowed/*"),
+            ]
+        ),
     ],
 )
 def test_a_row_of_the_page_is_what_its_command_prints(

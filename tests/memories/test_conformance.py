@@ -20,10 +20,12 @@ from agent_brain.memories import (
     registry,
 )
 from agent_brain.testing import Check, FakeMemory, memory_conformance
+from tests.support.thorough import thorough
 
 pytestmark = pytest.mark.anyio
 
 SIZES = [1, 2, 3, 30]
+MARKS: dict[int | None, Any] = {2: pytest.mark.thorough, 3: pytest.mark.thorough}
 
 
 def layered(size: int, long: type[MessagesMemory | VectorMemory], **place: Any) -> LayeredMemory:
@@ -76,8 +78,8 @@ def holds(name: str, size: int | None) -> int | None:
 
 def checks() -> list[Any]:
     found = [
-        pytest.param(check, id=f"{name}-{size or 'default'}-{check}")
-        for name, size in MEMORIES
+        pytest.param(check, id=f"{name}-{size or 'default'}-{check}", marks=MARKS.get(size, ()))
+        for name, size in MEMORIES[1:]
         for check in memory_conformance(
             lambda name=name, size=size: make_memory(name, size),  # type: ignore[misc]
             query_face=True,
@@ -92,9 +94,22 @@ async def test_a_memory_behaves(check: Check) -> None:
     await check()
 
 
-LASTING: list[Any] = [(*memory, "ram", "asyncio") for memory in MEMORIES]
+@pytest.mark.also_on_trio
+@pytest.mark.parametrize("check", memory_conformance(MessagesMemory, query_face=True), ids=str)
+async def test_the_memory_that_keeps_everything_behaves_on_both_event_loops(check: Check) -> None:
+    await check()
+
+
+LASTING: list[Any] = [(*memory, "ram", "asyncio") for memory in MEMORIES if memory[1] not in MARKS]
 LASTING += [(name, size, "sqlite", "asyncio") for name, size in MEMORIES if size in (None, 1)]
-LASTING += [(*place, "trio") for *place, _ in LASTING if place[1] in (None, 1)]
+LASTING += [("messages", None, "ram", "trio"), ("messages", None, "sqlite", "trio")]
+LASTING += thorough((*memory, "ram", "asyncio") for memory in MEMORIES if memory[1] in MARKS)
+LASTING += thorough(
+    (name, size, journal, "trio")
+    for name, size in MEMORIES[1:]
+    for journal in ("ram", "sqlite")
+    if size in (None, 1)
+)
 
 
 @pytest.mark.parametrize("name, size, journal, anyio_backend", LASTING)

@@ -1,36 +1,11 @@
-"""The state of a run: data stored under earlier names is still read."""
+"""The state of a run."""
 
 from __future__ import annotations
-
-import json
 
 from agent_brain.memories import Control, Message
 from agent_brain.tools import Action
 
 CALL = Action(name="pay", args={}, id="call_1")
-
-
-def test_json_with_the_old_names_is_read_and_the_old_names_still_tell() -> None:
-    stored = {
-        "frames": {"A": "B"},
-        "recent": ["d1", "d2"],
-        "hints": 2,
-        "asked": {"approvals": ["call_1"], "questions": {"": "Why?"}},
-    }
-    control = Control.model_validate_json(json.dumps(stored))
-    assert (control.subnets, control.fingerprints, control.hint_count) == (
-        {"A": "B"},
-        ["d1", "d2"],
-        2,
-    )
-    assert control.human_requests is not None
-    assert control.human_requests.approvals == ["call_1"]
-    assert (control.frames, control.recent, control.hints, control.asked) == (
-        control.subnets,
-        control.fingerprints,
-        control.hint_count,
-        control.human_requests,
-    )
 
 
 def test_what_is_written_now_is_read_again() -> None:

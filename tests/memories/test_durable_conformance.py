@@ -31,6 +31,7 @@ MADE: dict[str, Any] = {
     "todo": lambda: TodoMemory(ListMemory()),
 }
 HOLDS = {"windowed": 3}
+USUAL = ("list", "noted", "over")
 
 
 def made(name: str, **options: Any) -> Memory:
@@ -42,7 +43,9 @@ def made(name: str, **options: Any) -> Memory:
 @pytest.mark.parametrize(
     "check",
     [
-        pytest.param(check, id=f"{name}-{check}")
+        pytest.param(
+            check, id=f"{name}-{check}", marks=() if name in USUAL else pytest.mark.thorough
+        )
         for name in [*MADE, "over"]
         for check in memory_conformance(
             lambda tools=(), name=name: made(name, tools=tools),  # type: ignore[misc]

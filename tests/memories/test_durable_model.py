@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from agent_brain.memories import DurableMemory, JournalError, Memory, Message, RamJournal
 from tests.memories.durable.own import ListMemory, NotedMemory
 from tests.support.journals import MortalJournal
+from tests.support.thorough import examples
 
 IDS = st.sampled_from("abcdefghij")
 OPERATIONS = st.lists(
@@ -114,7 +115,7 @@ async def live(kind: type[ListMemory], operations: list[tuple[str, Any]]) -> Non
         assert {**(await contents(memory)), "goals": memory.made.goals} == wanted  # type: ignore[attr-defined]
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(OPERATIONS)
 def test_it_is_as_one_that_got_the_surviving_calls(operations: list[tuple[str, Any]]) -> None:
     anyio.run(live, ListMemory, operations)
@@ -134,7 +135,7 @@ class Restored(NotedMemory):
         self.goals = [*snapshot.views["goals"]]
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(OPERATIONS)
 def test_so_is_one_whose_state_is_stored(operations: list[tuple[str, Any]]) -> None:
     anyio.run(live, Restored, operations)

@@ -205,16 +205,6 @@ async def test_an_export_has_all_of_it_and_loads_anywhere() -> None:
     assert await other.short.count() == await memory.short.count()
 
 
-async def test_an_export_of_an_earlier_version_is_read() -> None:
-    memory, long, short = plain(), MessagesMemory(), WindowedMemory(max_messages=2)
-    await long.update([Message.user("0"), Message.user("1")])
-    await short.update([Message.user("2"), Message.user("3")])
-    snapshot = await short.snapshot()
-    snapshot.views["long"] = (await long.snapshot()).model_dump(mode="json")
-    await memory.restore(snapshot)
-    assert [m.content for m in await memory.messages()] == list("0123")
-
-
 async def test_the_query_face_reaches_both() -> None:
     memory = plain()
     said = [Message.user(f"{n}") for n in range(6)]

@@ -16,14 +16,17 @@ from agent_brain.memories import (
     Message,
     MessagesMemory,
     RamJournal,
-    RecordMemory,
+    StoredMemory,
     VectorMemory,
     WindowedMemory,
 )
 from agent_brain.memories.views.groups import arranged, with_partners
 from agent_brain.tools import Action
+from tests.support.thorough import examples
 
-few = settings(max_examples=150, deadline=None, phases=[p for p in Phase if p is not Phase.explain])
+few = settings(
+    max_examples=examples(150), deadline=None, phases=[p for p in Phase if p is not Phase.explain]
+)
 
 KINDS = [
     *["say"] * 4,
@@ -71,7 +74,7 @@ class Model:
 class Story:
     """Does the same to both, and compares."""
 
-    def __init__(self, size: int, long: Callable[..., RecordMemory], journal: RamJournal | None):
+    def __init__(self, size: int, long: Callable[..., StoredMemory], journal: RamJournal | None):
         self.size, self.long, self.journal = size, long, journal
         self.model = Model()
         self.memory = self.make()

@@ -21,6 +21,7 @@ from agent_brain.memories import (
 )
 from agent_brain.tools import Action
 from tests.memories.windows.traces import TRACES, play
+from tests.support.thorough import examples
 
 pytestmark = pytest.mark.anyio
 
@@ -35,7 +36,7 @@ async def nothing(told: list[Message]) -> None: ...
 
 
 @pytest.mark.parametrize("journal_of", [RamJournal, lambda: SQLiteJournal(":memory:")])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(trace=TRACES)
 def test_a_session_is_the_same_when_it_is_opened_again(journal_of, trace) -> None:
     async def run() -> None:

@@ -178,7 +178,7 @@ async def test_a_rollback_counts_before_its_entries_are_removed() -> None:
     (key,) = await journal.sessions()
     at = await journal.last(key)
     await memory.update([Message.user("half a step")])
-    await journal.append(key, [Entry("rollback", at)])
+    await journal.append(key, [Entry("rollback", {"to": at, "kept": []})])
     later = MessagesMemory(journal=journal)
     await later.update([Message.user("more")])
     assert [m.content for m in await later.messages()] == ["kept", "more"]

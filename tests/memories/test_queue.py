@@ -79,6 +79,7 @@ def test_each_reader_has_a_cursor() -> None:
 
 
 @pytest.mark.anyio
+@pytest.mark.also_on_trio
 async def test_get_waits_for_a_message() -> None:
     queue, got = MessageQueue(), []
 
@@ -98,6 +99,7 @@ async def test_get_waits_for_a_message() -> None:
 
 
 @pytest.mark.anyio
+@pytest.mark.also_on_trio
 async def test_waiting_takes_nothing() -> None:
     queue = MessageQueue()
     async with anyio.create_task_group() as group:

@@ -23,6 +23,7 @@ from agent_brain.memories import (
     session_key,
 )
 from tests.memories.vector.support import WordsEmbedder, bytes_under
+from tests.support.thorough import first_of
 
 pytestmark = pytest.mark.anyio
 
@@ -39,6 +40,7 @@ MEMORIES: dict[str, Callable[..., Any]] = {
     "todo": lambda **o: create_memory("todo", **o),
     **{f"summary-{n}": lambda n=n, **o: SummaryMemory(max_messages=n, **o) for n in (1, 2, 3)},
 }
+USUAL = [name for name in MEMORIES if not name.endswith(("-2", "-3"))]
 WRITING = {
     "set_goal": lambda m: m.set_goal("x"),
     "begin": lambda m: m.begin(Message.user("x"), "run", "STATE"),
@@ -59,7 +61,7 @@ WRITING = {
 }
 
 
-@pytest.fixture(params=MEMORIES)
+@pytest.fixture(params=first_of(MEMORIES, *USUAL))
 def make(request):
     return MEMORIES[request.param]
 
@@ -98,7 +100,7 @@ async def test_reading_writes_nothing(make, tmp_path) -> None:
 
 
 @pytest.mark.parametrize("what", WRITING)
-@pytest.mark.parametrize("name", [name for name in MEMORIES if not name.endswith(("-2", "-3"))])
+@pytest.mark.parametrize("name", USUAL)
 async def test_writing_is_refused(name, what, tmp_path) -> None:
     make, path = MEMORIES[name], tmp_path / "journal.db"
     async with make(journal=path) as writer:

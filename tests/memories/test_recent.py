@@ -23,7 +23,9 @@ def newest(count: int) -> type[StoredMemory]:
 
 def checks() -> list[Any]:
     return [
-        pytest.param(check, id=f"{count}-{check}")
+        pytest.param(
+            check, id=f"{count}-{check}", marks=pytest.mark.thorough if count in (2, 3) else ()
+        )
         for count in (1, 2, 3, 5)
         for check in memory_conformance(newest(count), query_face=True)
     ]

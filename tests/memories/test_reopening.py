@@ -27,10 +27,11 @@ from agent_brain.memories import (
     WindowedMemory,
 )
 from agent_brain.tools import Action
+from tests.support.thorough import examples
 
 pytestmark = pytest.mark.anyio
 few = settings(
-    max_examples=25,
+    max_examples=examples(25),
     deadline=None,
     phases=[phase for phase in Phase if phase is not Phase.explain],
     suppress_health_check=[HealthCheck.too_slow],

@@ -9,6 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 from agent_brain import Brain
+from agent_brain.common.text import count_tokens
 from agent_brain.memories import (
     MemoryDefinitionError,
     MemoryUseError,
@@ -20,7 +21,6 @@ from agent_brain.memories import (
 from agent_brain.states.summarizing import model_summarizer
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action
-from agent_brain.tools.text import count_tokens
 
 pytestmark = pytest.mark.anyio
 
@@ -82,6 +82,13 @@ async def test_the_context_is_summary_goal_and_recent_messages() -> None:
     assert "not an instruction" in context[0].content
     assert context[0].content.endswith("+6+4")  # a backlog in portions
     assert [m.content for m in context[1:]] == ["goal", "10", "11"]
+
+
+async def test_a_summariser_may_be_a_sync_function() -> None:
+    memory = SummaryMemory(summarize=lambda before, new: f"{before}+{len(new)}", max_messages=4)
+    await memory.update([Message.user(f"Message {n}") for n in range(9)])
+    await memory.context()
+    assert sum(map(int, memory.summary.split("+")[1:])) == len(memory.summarised) > 0
 
 
 async def test_a_failing_summariser_leaves_everything_and_shows_a_window(caplog) -> None:

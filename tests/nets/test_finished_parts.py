@@ -19,7 +19,7 @@ from tests.brain.nets import single
 from tests.nets.models import FunctionLLM, last_user, text_of
 from tests.support.journals import Killed, MortalJournal
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.also_on_trio]
 
 
 class Broken(Exception):

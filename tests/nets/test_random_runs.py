@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from agent_brain import Brain, Limits, Memory, Net, State
 from agent_brain.errors import NetDefinitionError, TransitionError
 from agent_brain.states import StateExited
+from tests.support.thorough import examples
 
 
 class Key(Enum):
@@ -56,7 +57,7 @@ def way(net: Net) -> list[tuple[str | None, str | None]]:
     return anyio.run(run)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(GRAPHS, st.lists(st.integers(0, 7), min_size=1, max_size=30))
 def test_a_valid_net_moves_only_along_its_edges(
     graph: dict[Key, list[Key | None]], steps: list[int]
@@ -72,7 +73,7 @@ def test_a_valid_net_moves_only_along_its_edges(
     assert all(before[1] == after[0] for before, after in pairwise(moves))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(GRAPHS, st.sampled_from(KEYS))
 def test_a_state_that_leaves_the_edges_is_stopped(
     graph: dict[Key, list[Key | None]], astray: Key

@@ -15,12 +15,12 @@ from agent_brain.memories import Message, Role, TodoMemory, create_memory, memor
 from agent_brain.nets import create_net
 from agent_brain.states import (
     AnswerState,
-    DataQuestion,
     EvaluationState,
     PlanningState,
     ReflectionState,
     SelfReflectionState,
-    TextQuestion,
+    StructuredRequest,
+    TextRequest,
     model_summarizer,
 )
 from agent_brain.states.prompts import UNTRUSTED
@@ -120,7 +120,7 @@ async def test_a_hint_is_a_user_message(native: bool) -> None:
 async def test_a_correction_keeps_the_form() -> None:
     llm = ScriptedLLM(["no JSON", '{"value": 4}', " ", "4"])
     messages = [Message.user("2 + 2?"), Message.assistant("Hm.")]
-    for question in (DataQuestion(llm, messages, Sum), TextQuestion(llm, messages)):
+    for question in (StructuredRequest(llm, messages, Sum), TextRequest(llm, messages)):
         async for _ in question.events():
             pass
     assert_form(llm.calls)

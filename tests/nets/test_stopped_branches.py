@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from agent_brain import Brain, Limits, Memory, StopReason, react
-from agent_brain.nets import Branch, Delegate, ParallelState, SubnetState
+from agent_brain.nets import Branch, ParallelState, SubnetState
 from agent_brain.states import FunctionState, TextDelta
-from agent_brain.testing import FakeMemory, ScriptedLLM
+from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action
 from tests.brain.nets import Endless, Say, add, single
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.also_on_trio]
 
 CALL = [Action(name="add", args={"a": 1, "b": 1})]
 
@@ -55,9 +55,8 @@ async def test_stopped_branches_are_joined_with_what_they_found_but_not_recorded
     assert [m.content for m in result.messages] == ["go"]
 
 
-@pytest.mark.parametrize("option", ["as_thoughts", "aside"])
-async def test_a_subnet_as_thoughts_does_not_answer_for_its_state(option: str) -> None:
-    brain = Brain(single(SubnetState(single(Say("hm")), **{option: True})))  # type: ignore[arg-type]
+async def test_a_subnet_as_thoughts_does_not_answer_for_its_state() -> None:
+    brain = Brain(single(SubnetState(single(Say("hm")), as_thoughts=True)))
     texts = []
     async with brain.stream("go") as run:
         async for event in run:
@@ -77,9 +76,3 @@ async def test_a_subnet_as_thoughts_on_a_fork_is_still_recorded() -> None:
 async def test_a_single_branch_of_a_parallel_state_is_said_once() -> None:
     result = await Brain(single(ParallelState({"only": single(Say("x"))}))).run("go")
     assert result.answer == "only: x"
-
-
-def test_the_old_names_of_delegating_still_work() -> None:
-    branch = Branch("", single(Say("x")), FakeMemory(), stop_reason="done")
-    assert branch.ended
-    assert Delegate([branch], aside=True).as_thoughts

@@ -17,6 +17,7 @@ from agent_brain.tools import Action
 from tests.brain.nets import add
 from tests.nets.models import FunctionLLM
 from tests.nets.test_answers import CASES, Case, talkative, textual
+from tests.support.thorough import THOROUGH
 
 pytestmark = pytest.mark.anyio
 
@@ -70,12 +71,15 @@ WRONG: dict[str, Any] = {
 }
 
 
+WRONG_AT = [{0}, {*range(100)}, *([{1}, {3}] if THOROUGH else [])]  # one of the calls, or all
+
+
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])  # what is said matters, not the event loop
 @pytest.mark.parametrize("case", CASES, ids=str)
 async def test_no_response_raises_a_foreign_error(case: Case) -> None:
     foreign: dict[str, str] = {}
     for name, said in WRONG.items():
-        for wrong_at in ({0}, {1}, {3}, {*range(100)}):  # one of the calls, or all of them
+        for wrong_at in WRONG_AT:
             try:
                 with suppress(AgentBrainError):
                     await run(case, said, wrong_at)

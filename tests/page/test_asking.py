@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 from agent_brain import Brain, tool
 from agent_brain.demo import demo_tools
 from agent_brain.states import LiteLLM, Usage
-from agent_brain.states.models.llm import Thought
+from agent_brain.states.models.llm import Finish, Thought
 from agent_brain.tools import Action, Media, ToolContext, ToolResult
 from tests.page.model import Script
 from tests.support.openai_server import OpenAIServer, Reply, Stall, tool_calls
@@ -129,6 +129,19 @@ def test_an_error_of_a_tool_is_shown_as_one(serve, open_chat):
     expect(chat.tool("save").locator(".tool-status")).to_have_text("failed")
     expect(chat.tool("save").get_by_label("Error")).to_contain_text("the disk is full")
     expect(chat.answers).to_have_text("Sorry.")
+
+
+def test_an_answer_that_its_model_did_not_finish_says_so_also_later(serve, open_chat):
+    chat = open_chat(serve(Brain(llm=Script(["Half an", Finish("length")]))).url)
+
+    chat.ask("Well?")
+
+    told = chat.log.get_by_text("This answer was cut off at the limit of its length.")
+    expect(told).to_be_visible()
+    chat.wait_until_idle()
+    chat.page.reload()
+    expect(told).to_be_visible()
+    expect(chat.button("Continue the run")).to_have_count(0)
 
 
 def test_a_run_that_fails_says_why_and_can_be_continued(serve, open_chat):

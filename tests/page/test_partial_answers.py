@@ -23,6 +23,7 @@ from tests.page.server import PageServer
 from tests.serving.web.support import eventually
 from tests.support.openai_server import OpenAIServer, Reply, Stall
 from tests.support.postgres_server import URL, new_schema
+from tests.support.thorough import first_of
 
 READ = "".join(words(0, 40)).strip()
 WHOLE = "".join(words(0, 80)).strip()
@@ -123,19 +124,46 @@ def test_text_that_was_read_stays_when_the_server_ends_in_order(place, open_chat
         chat.page.close()
 
 
+PROGRAM = """
+import uvicorn
+from agent_brain import Brain
+from agent_brain.memories import PostgresJournal
+from agent_brain.serving import Sessions
+from agent_brain.serving.web import make_app
+from tests.cli.plain_model import net
+
+journal = PostgresJournal({url!r}, schema={schema!r})
+app = make_app(Sessions(Brain(net(None)), journal=journal), user="ann")
+uvicorn.run(app, port=0, http="h11", ws="none", timeout_graceful_shutdown=5)
+"""
+
+
+@pytest.fixture(params=first_of(["the command", "uvicorn and postgres"], "the command"))
+def processes(request: Any, tmp_path: Path) -> Iterator[Callable[[OpenAIServer], Any]]:
+    """Return how to start a server in a process of its own."""
+    if request.param == "the command":
+        yield lambda model: serve_process("--folder", str(tmp_path), model=model)
+        return
+    with new_schema() as schema:
+        program = PROGRAM.format(url=URL, schema=schema)
+        yield lambda model: serve_process(model=model, program=program)
+
+
 @pytest.mark.parametrize("which", [signal.SIGTERM, signal.SIGKILL], ids=lambda which: which.name)
-def test_the_page_offers_to_continue_after_the_end_of_the_process(which, tmp_path, open_chat):
+def test_the_page_offers_to_continue_after_the_end_of_the_process(which, processes, open_chat):
     script = [Reply(*words(0, 40), Stall()), Reply(*words(0, 80))]
-    place = ("--folder", str(tmp_path))
     with ExitStack() as stack:
         model = stack.enter_context(OpenAIServer(script))
-        server = stack.enter_context(serve_process(*place, model=model))
+        server = stack.enter_context(processes(model))
         chat = open_chat(server.url)
         ask_and_read(chat)
         session = chat.page.url.partition("#")[2]
         chat.page.close()
         server.end(which)
-        again = stack.enter_context(serve_process(*place, model=model))
+        again = stack.enter_context(processes(model))
+        (listed,) = httpx.get(f"{again.url}/sessions").json()["sessions"]
+        status = "closed" if which is signal.SIGTERM else "interrupted"
+        assert (listed["status"], listed["resumable"]) == (status, True)
         chat = open_chat(f"{again.url}/#{session}")
         if which is signal.SIGTERM:
             shows_what_was_read(chat)

@@ -60,6 +60,9 @@ def test_a_failed_run_is_understood_and_goes_on_in_a_copy(serve, open_chat, tmp_
     )
     chat = open_chat(serve(brain, journal=tmp_path / "chats.db").url)
     fail(chat)
+    chat.page.reload()
+    failed = chat.log.get_by_role("alert")
+    expect(failed).to_contain_text("The run failed. ConnectionError: the model cannot be reached")
     chats = chat.page.get_by_role("navigation", name="Chats")
 
     expect(chats.get_by_text("failed")).to_be_visible()
@@ -77,6 +80,8 @@ def test_a_failed_run_is_understood_and_goes_on_in_a_copy(serve, open_chat, tmp_
     shoot(chat, "2-failure")
     steps(chat).nth(2).click()
     expect(step(chat).locator(".tool[data-state=failed]")).to_contain_text("there is no order 41")
+    expect(step(chat).get_by_role("group", name="Changed values")).to_be_visible()
+    expect(step(chat).locator("[role=region]")).to_have_count(0)  # landmarks are few
     shoot(chat, "3-call")
     steps(chat).nth(0).click()
     expect(step(chat).get_by_role("heading", name="A run begins")).to_be_focused()
@@ -142,7 +147,7 @@ def test_axe_finds_nothing_in_the_steps(serve, open_chat, tmp_path, look):
     steps(chat).nth(2).click()
     expect(step(chat).get_by_role("heading", name="ACTION → REASONING")).to_be_focused()
     chat.button("Fork from here…").click()
-    expect(step(chat).get_by_role("heading", name="Fork from step 9")).to_be_focused()
+    expect(step(chat).get_by_role("heading", name="Fork from step 8")).to_be_focused()
     shoot(chat, f"{look}-fork")
     findings += axe_findings(chat, "best-practice")
     chat.button("Fork only").click()

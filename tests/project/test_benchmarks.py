@@ -39,6 +39,7 @@ def test_what_cannot_be_measured_is_refused(arguments: list[str], problem: str) 
     assert problem in done.stderr
 
 
+@pytest.mark.thorough
 def test_what_a_reader_meets_is_counted() -> None:
     done = run("scripts.count_calls")
 

@@ -90,6 +90,7 @@ def layout(tmp_path: Path) -> Path:
 USE = "from agent_brain import Brain; from agent_brain.states import LLM; import agent_brain.nets"
 
 
+@pytest.mark.thorough
 def test_a_program_without_sources_imports_it(layout: Path) -> None:
     assert compileall.compile_dir(layout, quiet=1, legacy=True)
     for source in layout.rglob("*.py"):
@@ -100,6 +101,7 @@ def test_a_program_without_sources_imports_it(layout: Path) -> None:
     assert printed.split() == ["agent_brain.brain", str(layout / "agent_brain" / "__init__.pyc")]
 
 
+@pytest.mark.thorough
 def test_pytest_may_rewrite_its_assertions(layout: Path) -> None:
     (layout / "conftest.py").write_text(
         "import pytest\npytest.register_assert_rewrite('agent_brain')"

@@ -19,24 +19,20 @@ def load(package: str) -> ModuleType:
     return importlib.import_module(package)
 
 
-def public_objects() -> Iterator[Any]:
+def public_objects() -> Iterator[tuple[str, Any]]:
     """Every class and function that some package exports, and the public members of the classes."""
     seen = set()
     for package in reversed(PACKAGES):
-        try:
-            module = load(package)
-            values = {name: getattr(module, name) for name in getattr(module, "__all__", ())}
-        except (AttributeError, ImportError):
-            continue  # test_exported_names_can_be_imported says so; here it would end all collection
-        for name, value in values.items():
+        for name in exports(package):
+            value = getattr(load(package), name)
             is_code = inspect.isclass(value) or inspect.isfunction(value)
             if not is_code or not is_ours(value) or value in seen:
                 continue
             seen.add(value)
-            yield pytest.param(value, id=f"{package}.{name}")
+            yield f"{package}.{name}", value
             if inspect.isclass(value):
                 for member_name, member in public_members(value):
-                    yield pytest.param(member, id=f"{package}.{name}.{member_name}")
+                    yield f"{package}.{name}.{member_name}", member
 
 
 def public_members(cls: type) -> Iterator[tuple[str, Any]]:
@@ -68,38 +64,41 @@ def test_every_facade_lists_what_it_exports(suffix: str) -> None:
     assert load(f"agent_brain{suffix}").__all__
 
 
-@pytest.mark.parametrize("package", PACKAGES)
-def test_exported_names_are_sorted_and_unique(package: str) -> None:
-    names = list(getattr(load(package), "__all__", ()))
-
-    assert names == sorted(set(names), key=sort_key)
+def exports(package: str) -> list[str]:
+    return list(getattr(load(package), "__all__", ()))
 
 
-@pytest.mark.parametrize("package", PACKAGES)
-def test_exported_names_can_be_imported(package: str) -> None:
-    module = load(package)
-    names = getattr(module, "__all__", ())
-
-    assert [name for name in names if not hasattr(module, name)] == []
+def test_exported_names_are_sorted_and_unique() -> None:
+    for package in PACKAGES:
+        names = exports(package)
+        assert names == sorted(set(names), key=sort_key), package
 
 
-@pytest.mark.parametrize("package", PACKAGES)
-def test_names_that_are_loaded_late_are_listed_by_dir(package: str) -> None:
-    module = load(package)
+def test_exported_names_can_be_imported_and_are_listed_by_dir() -> None:
+    problems = []
+    for package in PACKAGES:
+        module = load(package)
+        listed = dir(module)  # before hasattr() loads what is loaded late
+        for name in exports(package):
+            if not hasattr(module, name):
+                problems.append(f"{package}.{name} cannot be imported")
+            elif name not in listed:
+                problems.append(f"{package}.{name}: define __dir__ beside __getattr__")
+    assert problems == []
 
-    assert set(getattr(module, "__all__", ())) <= set(dir(module)), (
-        "define __dir__ beside __getattr__"
-    )
+
+def test_public_objects_have_a_docstring() -> None:
+    found = list(public_objects())
+    assert len(found) > 1_000
+    assert [name for name, value in found if not has_docstring(value)] == []
 
 
-@pytest.mark.parametrize("value", list(public_objects()))
-def test_public_objects_have_a_docstring(value: Any) -> None:
+def has_docstring(value: Any) -> bool:
     if value.__name__ == "__init__":
-        return  # documented by its class
+        return True  # documented by its class
     # A class inherits no docstring here, and a dataclass's made-up one is its signature.
     text = vars(value).get("__doc__") if inspect.isclass(value) else documentation(value)
-    assert text, f"{value.__qualname__} has no docstring"
-    assert not text.startswith(f"{value.__name__}("), f"{value.__qualname__} has no docstring"
+    return bool(text) and not str(text).startswith(f"{value.__name__}(")
 
 
 def documentation(function: Any) -> str | None:
@@ -111,10 +110,14 @@ def documentation(function: Any) -> str | None:
     return inspect.getdoc(getattr(owner, name, function))
 
 
-@pytest.mark.parametrize("value", list(public_objects()))
-def test_public_callables_are_fully_annotated(value: Any) -> None:
+def test_public_callables_are_fully_annotated() -> None:
+    bare = {name: unannotated(value) for name, value in public_objects()}
+    assert {name: parameters for name, parameters in bare.items() if parameters} == {}
+
+
+def unannotated(value: Any) -> list[str]:
     if inspect.isclass(value):
-        return  # its __init__ is checked separately
+        return []  # its __init__ is checked separately
     signature = inspect.signature(value)
     bare = [
         name
@@ -123,4 +126,4 @@ def test_public_callables_are_fully_annotated(value: Any) -> None:
     ]
     if signature.return_annotation is signature.empty:
         bare.append("return")
-    assert bare == [], f"{value.__qualname__} is not annotated"
+    return bare

@@ -7,7 +7,10 @@ import re
 from tests.project.repository import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-FOLDERS = "benchmarks|brain|docs|examples|memories|nets|states|tests|tools"
+FOLDERS = (
+    "benchmarks|brain|cli|common|demo|docs|examples|experiments|memories|nets|serving|states|teams|"
+    "telemetry|testing|tests|tools|workers"
+)
 
 
 def test_the_three_uses_are_shown() -> None:

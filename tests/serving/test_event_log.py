@@ -10,16 +10,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agent_brain import Message
 from agent_brain.serving.event_json import event_json
 from agent_brain.serving.event_log import EventLog, Gap, LogReader, SessionEvent
+from agent_brain.states import Usage
 from agent_brain.states.events import (
     NOWHERE,
+    ActionRequested,
+    ActionStarted,
+    MessageReceived,
     Position,
+    ResponseStarted,
     RunFailed,
     RunStarted,
     StateEntered,
+    StateExited,
     TextDelta,
+    UsageReported,
 )
+from agent_brain.tools import Action
+from tests.support.thorough import examples
 
 
 def text(words: str = "x") -> TextDelta:
@@ -92,7 +102,7 @@ STEPS = st.lists(
 
 @pytest.mark.parametrize("most", [1, 2, 3, 50])
 @given(steps=STEPS)
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_readers_get_each_event_once_and_in_order_or_a_gap(most, steps):
     log = EventLog(max_events=most)
     followers: list[Follower] = []
@@ -178,6 +188,7 @@ def test_an_id_from_the_future_reads_what_comes():
 
 
 @pytest.mark.anyio
+@pytest.mark.also_on_trio
 async def test_readers_are_woken_by_each_event_and_by_the_end():
     log = EventLog()
     seen: list[list[int]] = [[], [], []]
@@ -200,6 +211,7 @@ async def test_readers_are_woken_by_each_event_and_by_the_end():
 
 
 @pytest.mark.anyio
+@pytest.mark.also_on_trio
 async def test_a_reader_that_is_cancelled_while_it_waits_misses_nothing_later():
     log = EventLog()
     reader = log.read()
@@ -212,6 +224,7 @@ async def test_a_reader_that_is_cancelled_while_it_waits_misses_nothing_later():
 
 
 @pytest.mark.anyio
+@pytest.mark.also_on_trio
 async def test_it_counts_its_readers():
     log = EventLog()
     with log.read() as one, log.read():
@@ -255,6 +268,22 @@ def test_the_json_of_text_is_that_of_the_event_and_valid(words, at, response, th
     assert b"\n" not in data
     assert b"\r" not in data
     json.loads(data)
+
+
+@given(words=ANY_TEXT, at=PLACES, kind=st.integers(0, 7))
+def test_the_json_of_any_event_is_that_of_the_event(words, at, kind):
+    action = Action(name="add", args={"a": 1.5, "text": words, "some": [None, True]}, id="c1")
+    event = [
+        RunStarted(Message.user(words or "Go"), at=at),
+        MessageReceived(Message.user(words or "Go", metadata={"x": words}), at=at),
+        StateEntered(at=at),
+        StateExited("NEXT", at=at),
+        ResponseStarted(words, at=at),
+        UsageReported(Usage(1, 2, cost=0.5, model=words), at=at),
+        ActionRequested(action, at=at),
+        ActionStarted(action, at=at),
+    ][kind]
+    assert event_json(event).decode("utf-8") == event.to_json()
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from agent_brain.serving import Conversations, make_server
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action, report_progress
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.also_on_trio]
 
 COMMAND = ["-m", "agent_brain", "mcp"]
 WAITING = str(Path(__file__).parent / "waiting.py")

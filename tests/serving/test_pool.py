@@ -12,7 +12,7 @@ from anyio.abc import TaskStatus
 from agent_brain.serving.pool import Pool
 from tests.support.clock import clock_backend, fake_clock
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.also_on_trio]
 
 
 @pytest.fixture(params=["asyncio", "trio"])

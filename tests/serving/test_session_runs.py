@@ -24,7 +24,7 @@ from agent_brain.tools import ToolContext
 from tests.serving.models import EchoLLM, Gate, PartsLLM
 from tests.support.clock import clock_backend, fake_clock
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.also_on_trio]
 
 
 @pytest.fixture(params=["asyncio", "trio"])
@@ -595,7 +595,7 @@ async def test_stop_while_runs_wait_and_begin_ends_them_all():
     ):
 
         class Slow:
-            async def note(self, owner: Any, info: Any) -> Any:
+            async def note(self, owner: Any, info: Any, **_: Any) -> Any:
                 await gate.wait()
                 return info
 
@@ -629,7 +629,7 @@ async def test_a_run_whose_beginning_cannot_be_noted_is_not_counted():
     ):
 
         class Broken:
-            async def note(self, owner: Any, info: Any) -> Any:
+            async def note(self, owner: Any, info: Any, **_: Any) -> Any:
                 raise OSError("no disk")
 
         sessions._catalog = Broken()  # type: ignore[assignment]

@@ -11,8 +11,10 @@ import pytest
 
 from agent_brain import Action, Brain, SQLiteJournal
 from agent_brain.errors import BrainUseError, LeaseHeldError, SessionNotFoundError
+from agent_brain.memories import PostgresJournal, RamJournal, RedisJournal
 from agent_brain.serving import Gap, Session, Sessions
 from tests.serving.models import EchoLLM, Gate, PartsLLM
+from tests.support import postgres_server, redis_server
 from tests.support.journals import Killed, MortalJournal
 
 pytestmark = pytest.mark.anyio
@@ -52,8 +54,23 @@ async def test_an_id_of_an_unknown_caller_is_valid_after_a_restart(tmp_path):
         assert await sessions.list() == []
 
 
-async def test_a_run_that_ended_with_its_process_can_be_resumed(tmp_path):
-    store = SQLiteJournal(tmp_path / "j.db")
+@pytest.fixture(params=["ram", "sqlite", "redis", "postgres"])
+def store(request, tmp_path):
+    if request.param == "ram":
+        yield RamJournal()
+    elif request.param == "sqlite":
+        yield SQLiteJournal(tmp_path / "j.db")
+    elif request.param == "redis":
+        url = redis_server.redis_url()
+        with redis_server.journal_prefix() as prefix:
+            yield RedisJournal(url, prefix=prefix)
+    else:
+        with postgres_server.new_schema() as schema:
+            yield PostgresJournal(postgres_server.URL, schema=schema)
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # the client of Redis knows no other
+async def test_a_run_that_ended_with_its_process_can_be_resumed(store):
     journal = MortalJournal(store)
 
     class Calls(PartsLLM):
@@ -79,12 +96,34 @@ async def test_a_run_that_ended_with_its_process_can_be_resumed(tmp_path):
             raise Killed("power cut")
 
     gate.open()
-    async with Sessions(agent, journal=store) as again, again.use("one", user="ann") as session:
-        assert session.status == "interrupted"
-        assert (await again.list(user="ann"))[0].status == "interrupted"
-        run = await session.start_resume()
-        assert (await run.wait()).answer == "It was green"
-        assert session.run is None
+    async with Sessions(agent, journal=store) as again:
+        assert await listed_as(again) == ("interrupted", True)
+        async with again.use("one", user="ann") as session:
+            assert session.status == "interrupted"
+            assert await listed_as(again) == ("interrupted", True)
+            run = await session.start_resume()
+            assert (await run.wait()).answer == "It was green"
+            assert session.run is None
+    async with Sessions(agent, journal=store) as again:
+        assert await listed_as(again) == ("closed", False)
+    await store.aclose()
+
+
+async def listed_as(sessions: Sessions) -> tuple[str, bool]:
+    """The status of ann's only session in the list, and whether it can be resumed."""
+    (info,) = await sessions.list(user="ann")
+    return info.status, info.resumable
+
+
+async def test_a_run_that_was_killed_before_it_was_recorded_is_none_to_resume(tmp_path):
+    store = SQLiteJournal(tmp_path / "j.db")
+    journal = MortalJournal(store, 2)  # the first write is that of the list
+    with pytest.raises((Killed, BaseExceptionGroup)):  # noqa: PT012
+        async with Sessions(Brain(llm=EchoLLM()), journal=journal) as sessions:
+            async with sessions.use("one", user="ann") as session:
+                await ask(session)
+    async with Sessions(Brain(llm=EchoLLM()), journal=store) as again:
+        assert await listed_as(again) == ("closed", False)
     await store.aclose()
 
 
@@ -147,6 +186,7 @@ async def test_a_server_follows_a_run_that_another_one_has(tmp_path):
     async with (
         Sessions(agent, journal=path) as one,
         Sessions(agent, journal=path) as other,
+        Sessions(agent, journal=path) as third,
         other.use("s", user="ann") as there,
     ):
         with there.events() as reader:
@@ -155,10 +195,17 @@ async def test_a_server_follows_a_run_that_another_one_has(tmp_path):
                 await gate.until_reached()
                 assert isinstance(await anext(reader), Gap)
                 assert (there.status, there.elsewhere, there.run) == ("running", True, None)
+                assert not there.resumable
+                assert await listed_as(third) == ("running", False)
+                await other.rename("s", "Colours", user="ann")  # what it knows is older
+                assert await listed_as(third) == ("running", False)
                 async with other.use("s", user="ann") as again:
                     assert again.status == "running"
                 with pytest.raises(LeaseHeldError):
                     await there.start("Another question", when_busy="refuse")
+                with pytest.raises(LeaseHeldError):
+                    await other.delete("s", user="ann")
+                assert (there.deleted, there.log.closed) == (False, False)
                 gate.open()
                 assert (await run.wait()).answer == "green"
             while there.elsewhere:
@@ -166,6 +213,21 @@ async def test_a_server_follows_a_run_that_another_one_has(tmp_path):
         assert there.status == "idle"
         assert (await there.memory.dump())[-1].content == "green"
         assert await ask(there, "And now?") == "green"
+
+
+async def test_a_reader_is_told_what_another_server_did_whoever_noticed_it(tmp_path):
+    path = tmp_path / "j.db"
+    async with (
+        Sessions(Brain(llm=EchoLLM()), journal=path) as one,
+        Sessions(Brain(llm=EchoLLM()), journal=path) as other,
+        one.use("s", user="ann") as here,
+        other.use("s", user="ann") as there,
+    ):
+        with there.events() as reader, anyio.fail_after(10):
+            for notice in (there.refresh, lambda: ask(there)):
+                await ask(here)
+                await notice()
+                assert isinstance(await anext(reader), Gap)
 
 
 async def test_deleting_removes_everything_from_the_file(tmp_path):
@@ -248,6 +310,39 @@ async def test_a_page_continues_although_sessions_change_meanwhile(listed):
     assert [info.id for info in rest] == ["tromsø", "oslo"]
 
 
+@pytest.mark.parametrize("stored", [True, False])
+async def test_the_last_changed_session_is_the_first(tmp_path, stored):
+    gate = Gate()
+
+    class Slow(EchoLLM):
+        async def stream(self, messages, **_):
+            if messages[-1].content == "Slowly":
+                await gate.wait()
+            yield "Done."
+
+    async with Sessions(Brain(llm=Slow()), journal=tmp_path / "j.db" if stored else None) as chats:
+        async with chats.use("slow", user="ann") as slow, chats.use("quick", user="ann") as quick:
+            run = await slow.start("Slowly")
+            await gate.until_reached()
+            await ask(quick)
+            assert [info.id for info in await chats.list(user="ann")] == ["quick", "slow"]
+            gate.open()
+            await run.wait()
+            assert [info.id for info in await chats.list(user="ann")] == ["slow", "quick"]
+            await chats.rename("quick", "Fast", user="ann")
+            found = await chats.list(user="ann")
+            assert [info.title for info in found] == ["Fast", "Slowly"]
+            assert found[0].updated_at > found[1].updated_at
+
+
+async def test_a_session_is_named_before_its_first_run(listed):
+    async with listed.use("new", user="ann") as session:
+        await listed.rename("new", "Plans", user="ann")
+        assert (await listed.list(user="ann"))[0].title == "Plans"
+        await ask(session)
+        assert (await listed.list(user="ann"))[0].title == "Plans"
+
+
 @pytest.mark.parametrize(
     "search,found",
     [("", 5), ("BERGEN", 2), ("tromsØ", 1), ("where is", 5), ("is  ", 0), ("nowhere", 0)],
@@ -272,6 +367,45 @@ async def test_a_session_is_renamed_and_keeps_its_title(listed):
     for session, user in [("oslo", "bob"), ("nothing", "ann"), ("oslo", None)]:
         with pytest.raises(SessionNotFoundError):
             await listed.rename(session, "Mine", user=user)
+
+
+@pytest.mark.parametrize("renamer", ["the same server", "another one"])
+async def test_a_new_title_stays_although_a_run_begins_or_ends_at_the_time(renamer):
+    class Meanwhile(MortalJournal):
+        """Has the session renamed when a run has just read what the list says of it."""
+
+        async def read(self, session: str, *args: Any, **options: Any) -> Any:
+            entries = await super().read(session, *args, **options)
+            if titles and entries and entries[0].kind == "session":
+                tasks.start_soon(rename, titles.pop())
+                await anyio.wait_all_tasks_blocked()
+            return entries
+
+    async def rename(title: str) -> None:
+        sessions = one if renamer == "the same server" else other
+        await sessions.rename("s", title, user="ann")
+
+    titles: list[str] = []
+    store = RamJournal()
+    async with (
+        Sessions(Brain(llm=EchoLLM()), journal=Meanwhile(store)) as one,
+        Sessions(Brain(llm=EchoLLM()), journal=store) as other,
+        one.use("s", user="ann") as session,
+    ):
+        await ask(session)
+        for at_end in (False, True):
+            title = f"At the end: {at_end}"
+            async with anyio.create_task_group() as tasks:
+                run = session.stream("Again")
+                titles[:] = [] if at_end else [title]
+                async with run:
+                    titles[:] = [title] if at_end else []
+                    async for _ in run:
+                        pass
+            assert session.info is not None
+            assert session.info.title == title
+            for sessions in (one, other):
+                assert [info.title for info in await sessions.list(user="ann")] == [title]
 
 
 @pytest.mark.parametrize("after", ["x", "1", "1.", ".a", "²2.a", "9" * 30 + ".a"])

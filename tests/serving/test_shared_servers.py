@@ -16,7 +16,7 @@ from agent_brain.tools import Action
 from agent_brain.tools.mcp import McpServerError
 from tests.tools.mcp.support import children, config, hosts, nothing_left, script, until
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.also_on_trio]
 
 
 def make_brain() -> Brain:

@@ -14,7 +14,7 @@ from agent_brain.testing import FakeMemory, run_state
 from agent_brain.tools import Action, BaseTool, ToolError, tool
 from tests.states.helpers import DurableMemory, N, acting, add
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.also_on_trio]
 
 
 def calls(name: str, count: int) -> list[Action]:
@@ -312,15 +312,20 @@ class Counting(BaseTool):
         return self.runs
 
 
-async def test_a_durable_memory_notes_calls_before_they_run_and_results_when_they_are_in():
+async def test_a_durable_memory_notes_calls_before_they_run_and_results_while_others_run():
     memory = DurableMemory("What?", tools=[add], next_actions=[])
-    memory.next_actions = [Action(name="add", args={"a": 1, "b": 2}, id="call_1")]
-    await run_state(acting(), memory)
+    memory.next_actions = [
+        Action(name="add", args={"a": 1, "b": 2}, id="call_1"),
+        Action(name="add", args={"a": 3, "b": 4}, id="call_2"),
+    ]
+    await run_state(ActionState(N.REASON, max_concurrency=1), memory)
 
-    before, after = memory.saved
+    before, after = memory.saved  # the last result is written with the step
+    assert [*before.pending] == ["call_1"]
     assert before.pending["call_1"].result is None
     assert after.pending["call_1"].result is not None
     assert after.pending["call_1"].result.content == "3"
+    assert after.pending["call_2"].result is None
     assert memory.control.pending == {}
 
 

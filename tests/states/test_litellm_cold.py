@@ -23,6 +23,7 @@ ROOT = Path(__file__).parents[2]
 PATIENCE = 60.0
 
 
+@pytest.mark.thorough  # the command is tried in tests/cli/test_serve.py
 async def test_a_cold_server_answers_its_first_request_and_all_others(tmp_path: Path) -> None:
     with OpenAIServer([Reply("Hel", "lo")]) as model, server(model.url, tmp_path / "log") as url:
         async with httpx.AsyncClient(base_url=url, timeout=PATIENCE) as client:
@@ -130,12 +131,14 @@ async def test_loading_litellm_changes_nothing_and_the_first_call_imports_next_t
     assert int(done.stdout) < 100  # it imports 500 without open()
 
 
+@pytest.mark.thorough
 async def test_loading_litellm_changes_nothing_where_logs_are_json(tmp_path: Path) -> None:
     environment = {"JSON_LOGS": "true", "TIKTOKEN_CACHE_DIR": str(tmp_path)}
     done = await run_python(SNAPSHOT + LOADING, **environment)
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.thorough
 async def test_a_program_that_imported_litellm_itself_keeps_what_it_did(tmp_path: Path) -> None:
     program = """
 import litellm

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from agent_brain.common.json_values import json_values
 from agent_brain.states.parsing import Parsed, parse_reasoning
-from agent_brain.tools.json_values import json_values
 
 SEARCH = ("search", {"q": "x"})
 

@@ -86,6 +86,22 @@ async def test_pictures_are_kept_with_the_message():
     assert result.messages[-1].metadata["images"] == [PICTURE]
 
 
+async def test_a_picture_alone_is_an_answer():
+    with OpenAIServer([Reply("", chunk({"images": [PICTURE]})), Reply("Oslo.")]) as server:
+        brain = Brain("react", llm=model(server))
+        result = await brain.run("Draw a city")
+        await brain.run("Which one is it?")
+
+    assert (result.answer, result.steps) == ("", 2)
+    assert result.messages[-1].metadata["images"] == [PICTURE]
+    sent = server.requests[1].body["messages"]
+    assert [each["content"] for each in sent[1:]] == [
+        "Draw a city",
+        "[picture]",
+        "Which one is it?",
+    ]
+
+
 async def test_what_was_kept_is_not_sent_back():
     replies = [Reply("Oslo.", chunk({"annotations": [CITED]})), Reply("Yes.")]
     with OpenAIServer(replies) as server:

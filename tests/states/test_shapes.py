@@ -6,18 +6,20 @@ import enum
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pytest
 from pydantic import BaseModel, Field, RootModel, ValidationError
 from typing_extensions import TypedDict  # pydantic asks for this one before Python 3.12
 
-from agent_brain import Brain
+from agent_brain import Brain, MessagesMemory
 from agent_brain.memories import Message
 from agent_brain.nets import create_net, net_names
-from agent_brain.states import AnswerState, DataQuestion, StateDefinitionError, TellState
+from agent_brain.states import AnswerState, StateDefinitionError, StructuredRequest, TellState
 from agent_brain.states.output_types import Shape, shape_of
 from agent_brain.testing import ScriptedLLM
+from agent_brain.tools import Action
 
 pytestmark = pytest.mark.anyio
 
@@ -101,6 +103,42 @@ async def test_the_output_is_restored_from_its_json(kind: Any, said: str, output
     assert net.restore_output(output) == output
 
 
+class Up(BaseModel):
+    floors: int
+
+
+class Down(BaseModel):
+    floors: int
+
+
+@dataclass
+class Left:
+    metres: int
+
+
+@dataclass
+class Right:
+    metres: int
+
+
+@pytest.mark.parametrize("kind", [Up | Down, Left | Right, dict | Down, Up | dict | Down | None])
+async def test_members_that_look_alike_are_told_apart_in_results_and_in_a_journal(
+    kind: Any, tmp_path: Path
+) -> None:
+    name = "Right" if kind == Left | Right else "Down"
+    value: Any = {"metres": 3} if name == "Right" else {"floors": 3}
+    llm = ScriptedLLM([[Action(name=f"final_result_{name}", args=value)]])
+    output = {"Right": Right(3), "Down": Down(floors=3)}[name]
+    async with MessagesMemory(journal=tmp_path / "a.db") as memory:
+        result = await Brain("react", memory, llm=llm, output_type=kind).run("Which way?")
+    assert result.output == output
+    async with MessagesMemory(journal=tmp_path / "a.db") as memory:
+        again = Brain("react", memory, llm=llm, output_type=kind)
+        stored = await again.stored_result()
+        assert stored is not None
+        assert stored.output == (await again.resume()).output == output
+
+
 SCALARS: dict[str, tuple[Any, str, Any]] = {
     "int": (int, "42", 42),
     "float": (float, "4.5", 4.5),
@@ -173,7 +211,7 @@ def test_states_and_questions_refuse_it_too(kind: Any):
     for build in (
         lambda: AnswerState(ScriptedLLM(), output_type=kind),
         lambda: TellState(lambda memory: "", output_type=kind),
-        lambda: DataQuestion(ScriptedLLM(), [Message.user("?")], kind),
+        lambda: StructuredRequest(ScriptedLLM(), [Message.user("?")], kind),
     ):
         with pytest.raises(StateDefinitionError, match="cannot be requested from a model"):
             build()

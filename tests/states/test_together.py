@@ -8,12 +8,13 @@ from typing import Any
 import anyio
 import pytest
 
+from agent_brain.common.aio import maybe_await
 from agent_brain.memories import Message
-from agent_brain.states import TextDelta, TextQuestion, Together, UsageReported
-from agent_brain.states.concurrency import Report, settle
+from agent_brain.states import TextDelta, TextRequest, Together, UsageReported
+from agent_brain.states.concurrency import Report
 from agent_brain.testing import ScriptedLLM
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.also_on_trio]
 
 
 async def outcome(together: Together[Any]) -> list[Any]:
@@ -77,7 +78,7 @@ async def test_nothing_to_do_is_done() -> None:
 
 
 async def test_a_request_as_thoughts_reports_what_it_would_stream() -> None:
-    question = TextQuestion(ScriptedLLM(["", ["four"]]), [Message.user("2 + 2?")], as_thoughts=True)
+    question = TextRequest(ScriptedLLM(["", ["four"]]), [Message.user("2 + 2?")], as_thoughts=True)
     together: Together[str] = Together([question])
     reported = await outcome(together)
     assert together.results == ["four"]
@@ -90,6 +91,6 @@ async def test_functions_may_be_sync_or_async() -> None:
     async def later(values: Sequence[int]) -> int:
         return sum(values)
 
-    at_once: int = await settle(3)
-    in_time: int = await settle(later([1, 2]))
+    at_once: int = await maybe_await(3)
+    in_time: int = await maybe_await(later([1, 2]))
     assert (at_once, in_time) == (3, 3)

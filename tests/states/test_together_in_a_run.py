@@ -23,7 +23,7 @@ from agent_brain.states import (
 from tests.brain.nets import single
 from tests.support.clock import clock_backend, fake_clock
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.also_on_trio]
 
 
 @pytest.fixture(params=["asyncio", "trio"])

@@ -11,7 +11,7 @@ from typing import Any, Self
 import anyio
 import anyio.to_thread
 
-from agent_brain.tools.aio import in_trio
+from agent_brain.common.aio import in_trio
 
 
 class FakeClock:

@@ -63,6 +63,18 @@ def new_schema() -> Iterator[str]:
         drop(name)
 
 
+@contextmanager
+def new_database() -> Iterator[str]:
+    """The URL of a database of our own, where no other test keeps old rows with its snapshots."""
+    needs_postgres()
+    name = f"test_{uuid4().hex}"
+    run_sql(f"CREATE DATABASE {name}")
+    try:
+        yield f"{URL.rpartition('/')[0]}/{name}"
+    finally:
+        run_sql(f"DROP DATABASE {name} WITH (FORCE)")
+
+
 def drop(schema: str) -> None:
     """Drop a schema with everything in it."""
     run_sql(f"SET client_min_messages = error; DROP SCHEMA IF EXISTS {schema} CASCADE")
@@ -70,10 +82,10 @@ def drop(schema: str) -> None:
 
 def clear(schema: str) -> None:
     """Make a journal in a schema as it was when it was created, if it was."""
-    if run_sql(f"SELECT to_regclass('{schema}.layout')") != [(None,)]:
+    if run_sql(f"SELECT to_regclass('{schema}.journal')") != [(None,)]:
         run_sql(
             f"SET synchronous_commit = off; DELETE FROM {schema}.sessions; "
-            f"DELETE FROM {schema}.entries; UPDATE {schema}.layout SET deleted = 0"
+            f"DELETE FROM {schema}.entries; UPDATE {schema}.journal SET deleted = 0"
         )
 
 

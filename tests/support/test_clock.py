@@ -42,6 +42,7 @@ async def sleepy(memory: Memory) -> str:
 
 
 @pytest.mark.anyio
+@pytest.mark.also_on_trio
 async def test_sleeping_takes_only_virtual_time() -> None:
     with fake_clock() as clock:
         await anyio.sleep(HOUR)
@@ -50,6 +51,7 @@ async def test_sleeping_takes_only_virtual_time() -> None:
 
 
 @pytest.mark.anyio
+@pytest.mark.also_on_trio
 async def test_sleepers_wake_in_the_order_of_their_times() -> None:
     woken: list[tuple[int, float]] = []
 
@@ -66,6 +68,7 @@ async def test_sleepers_wake_in_the_order_of_their_times() -> None:
 
 
 @pytest.mark.anyio
+@pytest.mark.also_on_trio
 async def test_time_does_not_pass_while_there_is_work() -> None:
     with fake_clock() as clock:
         for _ in range(100):
@@ -74,6 +77,7 @@ async def test_time_does_not_pass_while_there_is_work() -> None:
 
 
 @pytest.mark.anyio
+@pytest.mark.also_on_trio
 async def test_time_may_be_advanced_but_not_reversed() -> None:
     with fake_clock() as clock:
         with anyio.move_on_after(HOUR) as scope:
@@ -86,6 +90,7 @@ async def test_time_may_be_advanced_but_not_reversed() -> None:
 
 
 @pytest.mark.anyio
+@pytest.mark.also_on_trio
 async def test_a_guarded_state_times_out_at_once() -> None:
     with fake_clock() as clock:
         with pytest.raises(StateTimeoutError):
@@ -94,6 +99,7 @@ async def test_a_guarded_state_times_out_at_once() -> None:
 
 
 @pytest.mark.anyio
+@pytest.mark.also_on_trio
 async def test_a_run_times_out_at_once() -> None:
     noted: list[str] = []
     with fake_clock():
@@ -103,6 +109,7 @@ async def test_a_run_times_out_at_once() -> None:
 
 
 @pytest.mark.anyio
+@pytest.mark.also_on_trio
 async def test_a_tool_times_out_at_once() -> None:
     @tool(timeout=HOUR)
     async def slow() -> None:
@@ -115,6 +122,7 @@ async def test_a_tool_times_out_at_once() -> None:
 
 
 @pytest.mark.anyio
+@pytest.mark.also_on_trio
 async def test_afterwards_time_passes_at_its_normal_pace() -> None:
     before = anyio.current_time()
     for _ in range(2):
@@ -128,6 +136,7 @@ async def test_afterwards_time_passes_at_its_normal_pace() -> None:
 
 
 @pytest.mark.anyio
+@pytest.mark.also_on_trio
 async def test_a_timer_set_inside_is_still_due_afterwards() -> None:
     async with anyio.create_task_group() as group:
         with fake_clock():
@@ -161,6 +170,7 @@ async def test_time_does_not_jump_while_a_thread_works(run: Any) -> None:
 
 
 @pytest.mark.anyio
+@pytest.mark.also_on_trio
 async def test_time_does_not_jump_while_a_thread_of_anyio_works() -> None:
     waiting = threading.Event()
     threading.Timer(0.05, waiting.set).start()

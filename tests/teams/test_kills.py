@@ -29,6 +29,7 @@ from agent_brain.tools import Action
 from tests.nets.models import FunctionLLM
 from tests.support import postgres_server, redis_server
 from tests.support.journals import Killed, MortalJournal
+from tests.support.thorough import first_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyncio"])]
 
@@ -151,7 +152,7 @@ def in_ram() -> Open:
     return lambda: nullcontext(store)
 
 
-@pytest.mark.parametrize("approval", [False, True], ids=["", "approval"])
+@pytest.mark.parametrize("approval", first_of([False, True], False), ids=["", "approval"])
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 async def test_a_kill_at_any_write_neither_loses_nor_repeats(after: bool, approval: bool) -> None:
     whole = Work(in_ram(), approval=approval)
@@ -213,7 +214,7 @@ async def test_it_is_so_in_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["redis", "postgres"])
-@pytest.mark.parametrize("dies_at", [9, 25])
+@pytest.mark.parametrize("dies_at", first_of([9, 25], 9))
 async def test_it_is_so_on_a_server(kind: str, dies_at: int) -> None:
     whole = Work(in_ram())
     assert await whole.live()

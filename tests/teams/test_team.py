@@ -15,7 +15,7 @@ from agent_brain.testing import ModelCall, ScriptedLLM
 from agent_brain.tools import Action, InputNeeded, SleepNeeded
 from tests.nets.models import FunctionLLM
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.also_on_trio]
 
 
 def agent(shared: SharedMemory, name: str, turns: Any, **options: Any) -> Brain[Any]:

@@ -248,8 +248,15 @@ async def test_the_finish_reason_can_be_scripted(tmp_path: Path) -> None:
     events = [
         {"kind": "run_started", **at, "goal": goal, "net": "react", "resumed": False},
         {"kind": "state_entered", **at},
-        {"kind": "text_delta", **at, "text": "All that", "thought": False},
-        {"kind": "usage_reported", **at, "usage": usage, "finish_reason": "length"},
+        {"kind": "response_started", **at, "response_id": "resp_1", "model": "scripted"},
+        {"kind": "text_delta", **at, "response_id": "resp_1", "text": "All that"},
+        {
+            "kind": "usage_reported",
+            **at,
+            "response_id": "resp_1",
+            "usage": usage,
+            "finish_reason": "length",
+        },
         {"kind": "state_exited", **at, "next": None},
         {"kind": "run_finished", **at, "stop_reason": "done", "answer": "All that"},
     ]

@@ -13,12 +13,12 @@ from agent_brain.demo import demo_tools
 from agent_brain.memories import MessagesMemory, RamJournal
 from agent_brain.memories.sessions.timeline import read_parts
 from agent_brain.memories.store.session import session_key
-from agent_brain.memories.trace.model_calls import ModelCallRecord
 from agent_brain.nets import create_net
+from agent_brain.recording.reading import run_of_parts
 from agent_brain.states.errors import LLMServerError
 from agent_brain.testing import ExportError, ScriptedLLM
 from agent_brain.testing.export import write_test
-from agent_brain.testing.export_calls import read_kept_run
+from agent_brain.testing.exported_run import export_run
 from agent_brain.tools import Action
 
 CALL = Action(name="calculate", args={"expression": "17 * 23"})
@@ -37,8 +37,8 @@ async def written(net: str, *, limits: Limits | None = None, trace: bool = True,
         answer = ""
     key = session_key("1")
     parts = [part async for part in read_parts(journal, key) if part.step is not None]
-    calls: list[ModelCallRecord] = await memory.model_calls()
-    return write_test(read_kept_run(parts, calls, net=net, answer=answer), "case")
+    run = run_of_parts(parts, await memory.recorded_calls())
+    return write_test(export_run(run, net=net, answer=answer), "case")
 
 
 async def whole(net: str) -> str:

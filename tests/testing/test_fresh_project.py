@@ -122,7 +122,7 @@ def run(python: Path, folder: Path, *arguments: str) -> str:
             "anyio",
             "asyncio_mode = strict\nasyncio_default_fixture_loop_scope = function",
         ),
-        ("anyio", "asyncio", ""),
+        pytest.param("anyio", "asyncio", "", marks=pytest.mark.thorough),
     ],
     ids=["pytest-asyncio alone", "anyio alone"],
 )

@@ -15,7 +15,7 @@ from agent_brain.testing import FakeMemory, ScriptedLLM, run_net, run_state
 from agent_brain.tools import Action
 from tests.brain.nets import Say, Steps, single
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.also_on_trio]
 
 
 class Asks(State):
@@ -55,7 +55,7 @@ async def test_a_state_that_asks_gets_the_answer_and_proposes_the_next() -> None
     done = await run_state(Asks(), FakeMemory("go"), input="Ann")
     assert (done.text, done.next_state, done.waits) == ("Hello Ann", Steps.TWO, False)
     assert [event.prompt for event in done.of(InputRequested)] == ["Your name?"]
-    assert done.memory.control.asked is None
+    assert done.memory.control.human_requests is None
 
 
 async def test_a_state_without_an_answer_waits_and_proposes_nothing() -> None:

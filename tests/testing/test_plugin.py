@@ -112,7 +112,7 @@ def test_a_cassette_is_recorded_beside_the_test_and_then_replayed(suite: pytest.
     run(suite, "--cassette=record", "-k", "asyncio").assert_outcomes(passed=1, deselected=1)
     path = suite.path / "deep" / "cassettes" / "test_it.test_talk.json"
     data = json.loads(path.read_text())
-    data["calls"][0]["answer"] = [{"text": "replayed"}]
+    data["calls"][0]["response"] = [{"text": "replayed"}]
     path.write_text(json.dumps(data))
     test = suite.path / "deep" / "test_it.py"
     test.write_text(test.read_text().replace('== ["real"]', '== ["replayed"]'))
@@ -226,8 +226,8 @@ def test_it_does_not_affect_other_suites(suite: pytest.Pytester) -> None:
 
         def test_nothing_was_imported():
             loaded = [name for name in sys.modules if name.startswith("agent_brain.")]
-            lazy = ["agent_brain.tools", "agent_brain.tools.lazy_exports"]
-            assert sorted(loaded) == ["agent_brain.testing", "agent_brain.testing.plugin", *lazy]
+            lazy = ["agent_brain.common", "agent_brain.common.lazy_exports"]
+            assert sorted(loaded) == [*lazy, "agent_brain.testing", "agent_brain.testing.plugin"]
             assert "pydantic" not in sys.modules
         """
     )

@@ -24,7 +24,7 @@ from agent_brain.tools import (
     tool,
 )
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.also_on_trio]
 
 
 async def call(function: Any, **args: Any) -> Outcome:

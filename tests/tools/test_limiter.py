@@ -12,7 +12,7 @@ from anyio.lowlevel import current_token
 from agent_brain.tools import Action, ToolDefinitionError, call_tool, tool
 from agent_brain.tools.limiter import Limiter, read_rate
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.also_on_trio]
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_rates(rate, means):
         ({"rate": (0, 1)}, "at least one call"),
         ({"rate": (1, 0)}, "at least one call"),
         ({"rate": 3}, "."),
-        ({"max_concurrency": 0}, "max_concurrency must be at least 1"),
+        ({"max_concurrency": 0}, "max_concurrency=0: it must be a whole number of at least 1"),
     ],
 )
 def test_limits_that_make_no_sense_are_refused(options, why):

@@ -14,10 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_brain.errors import ToolDefinitionError
-from agent_brain.tools import Action, ToolError, ToolResult, call_tool, tool
-from agent_brain.tools import secrets as module
-from agent_brain.tools.secrets import (
+from agent_brain.common import secrets as module
+from agent_brain.common.secrets import (
     HIDDEN,
     SecretFilter,
     configured_secrets,
@@ -27,6 +25,8 @@ from agent_brain.tools.secrets import (
     register_secrets,
     scrub,
 )
+from agent_brain.errors import ToolDefinitionError
+from agent_brain.tools import Action, ToolError, ToolResult, call_tool, tool
 
 VALUE = "kept-quiet-4711"
 

@@ -20,7 +20,7 @@ from agent_brain.tools import Action
 from tests.brain.nets import Steps, single
 from tests.support.clock import clock_backend, fake_clock
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.also_on_trio]
 
 
 @pytest.fixture(params=["asyncio", "trio"])

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
+from agent_brain.common.text import clean, clean_json, to_compact_json, to_text
 from agent_brain.tools import count_tokens, shorten
-from agent_brain.tools.text import clean, clean_json, to_compact_json, to_text
 
 MIXED = st.text(st.one_of(st.characters(), st.sampled_from("aé漢字🙂\ud800 \n")), max_size=400)
 

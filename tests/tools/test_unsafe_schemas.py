@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from agent_brain.common.patterns import _searcher
 from agent_brain.tools import BaseTool, ToolArgumentsError, ToolDefinitionError
-from agent_brain.tools.patterns import _searcher
 
 
 class Plain(BaseTool):
@@ -50,7 +50,7 @@ def engine(request, monkeypatch):
     """Every test of patterns holds with and without the extra."""
     _searcher.cache_clear()
     if request.param == "without RE2":
-        monkeypatch.setattr("agent_brain.tools.patterns.find_spec", lambda name: None)
+        monkeypatch.setattr("agent_brain.common.patterns.find_spec", lambda name: None)
     yield request.param
     _searcher.cache_clear()
 

@@ -72,6 +72,7 @@ async def submitted(
             yield start, first, client, await client.submit("sleeper", task, session="s")
 
 
+@pytest.mark.thorough
 async def test_a_worker_is_killed_before_the_run_sleeps(tmp_path: Path) -> None:
     async with submitted(tmp_path, "hang first", nap=1) as (start, first, client, run):
         await until_traced(tmp_path, "hangs")  # in the step that would sleep
@@ -80,6 +81,7 @@ async def test_a_worker_is_killed_before_the_run_sleeps(tmp_path: Path) -> None:
         await ended_once(client, run, tmp_path)
 
 
+@pytest.mark.thorough
 async def test_workers_are_killed_while_the_run_sleeps(tmp_path: Path) -> None:
     async with submitted(tmp_path, "go", nap=2) as (start, first, client, run):
         await until(lambda: asleep(run))
@@ -90,6 +92,7 @@ async def test_workers_are_killed_while_the_run_sleeps(tmp_path: Path) -> None:
         await ended_once(client, run, tmp_path)
 
 
+@pytest.mark.thorough
 async def test_a_worker_is_killed_when_it_has_woken_the_run(tmp_path: Path) -> None:
     async with submitted(tmp_path, "hang later", nap=0.5) as (start, first, client, run):
         await until_traced(tmp_path, "hangs")  # in the step after the nap

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -33,7 +34,7 @@ from tests.nets.models import FunctionLLM
 from tests.support.own_events import FIELDS, reading_net
 from tests.workers.support import until
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.also_on_trio]
 
 
 @tool
@@ -119,6 +120,18 @@ async def test_a_run_that_is_stopped_before_it_begins_is_continued(tmp_path: Pat
 
     async with working(make_queue(tmp_path)):
         assert (await run.result()).stop_reason == "stopped"
+
+
+async def test_a_run_in_progress_is_cancelled_without_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with working(make_queue(tmp_path)) as client:
+        run = await client.submit("clerk", "Work pause 5")
+        await anext(run.events())
+        await run.cancel()
+        assert (await run.result()).stop_reason == "cancelled"
+    ours = [record for record in caplog.records if record.name.startswith("agent_brain")]
+    assert [record.getMessage() for record in ours if record.levelno >= logging.WARNING] == []
 
 
 async def test_a_run_that_waits_is_cancelled_and_deleted(tmp_path: Path) -> None:
@@ -344,7 +357,7 @@ def mixed_queue(folder: Path, naps: list[timedelta], done: list[str]) -> RunQueu
 
 async def test_a_branch_that_sleeps_is_woken_while_another_one_waits(tmp_path: Path) -> None:
     done: list[str] = []
-    naps = [timedelta(seconds=0.5), timedelta(seconds=0.5)]
+    naps = [timedelta(seconds=2), timedelta(seconds=0.2)]
 
     async def looked() -> bool:
         return done == ["look"] and not (await run._latest()).active

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from httpx import ASGITransport, AsyncClient
 
 from agent_brain.errors import QueuedRunError, QueueError, ResumeError
+from agent_brain.serving.event_log import SessionEvent
 from agent_brain.serving.web import make_app
+from tests.workers.support import until
 from tests.workers.test_queue import make_queue, working
 
 pytestmark = pytest.mark.anyio
@@ -60,6 +63,18 @@ async def test_a_run_continues_without_the_server_that_has_started_it(tmp_path: 
         [info] = await client.list(tenant="ann")
         result = await (await client.get(info.id, tenant="ann")).result()
         assert result.stop_reason == "done"
+
+
+async def test_a_run_that_was_handed_back_is_running(tmp_path: Path) -> None:
+    queue = make_queue(tmp_path)
+    async with queue.sessions("clerk") as sessions:
+        async with working(queue), sessions.use("42", user="ann") as session:
+            run = await session.start("Work pause 0.1")
+            async for item in aiter(session.events(run.after)):
+                if isinstance(item, SessionEvent) and item.event.kind == "text_delta":
+                    break
+        async with queue.sessions("clerk") as later, later.use("42", user="ann") as session:
+            assert session.status == "running"
 
 
 async def test_an_unknown_brain_has_no_sessions(tmp_path: Path) -> None:
@@ -120,3 +135,31 @@ async def test_a_copied_session_is_resumed_over_http(tmp_path: Path) -> None:
         assert first["stop_reason"] == "approval"
         assert second["answer"].endswith("Done after 1 calls.")
         assert (await http.get("/sessions/42")).json()["messages"] == before
+
+
+async def test_another_server_streams_the_run_to_the_ai_sdk(tmp_path: Path) -> None:
+    queue = make_queue(tmp_path)
+    one, other = queue.sessions("clerk"), queue.sessions("clerk")
+    transport = ASGITransport(make_app(other, user="ann", show_tools=True))
+    async with (
+        working(queue),
+        one,
+        other,
+        AsyncClient(transport=transport, base_url="http://127.0.0.1", timeout=20) as http,
+        one.use("42", user="ann") as session,
+    ):
+        run = await session.start("Please charge pause 0.5")
+
+        async def running() -> bool:
+            return bool((await http.get("/sessions/42")).json()["status"] == "running")
+
+        await until(running)
+        told = (await http.get("/ai-sdk/chat/42/stream")).text
+    lines = [line.removeprefix("data: ") for line in told.splitlines() if line[:7] == "data: {"]
+    parts = [json.loads(line) for line in lines]
+    assert [part["type"] for part in parts] == [
+        *("start", "start-step", "text-start", "text-delta", "text-end", "tool-input-start"),
+        *("tool-input-available", "tool-approval-request", "finish-step", "finish"),
+    ]
+    assert parts[0]["messageMetadata"]["runId"] == run.run_id
+    assert parts[-1]["messageMetadata"]["stopReason"] == "approval"

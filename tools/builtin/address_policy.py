@@ -1,4 +1,4 @@
-"""Decide which addresses a request may go to, in any spelling. Private."""
+"""Decide which addresses a request may go to, in any spelling."""
 
 from __future__ import annotations
 

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from datetime import datetime, tzinfo
 from zoneinfo import ZoneInfo
 
+from agent_brain.common.suggest import closest
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.builtin.zones import find_zone, fixed_offset, zones
 from agent_brain.tools.errors import ToolError
 from agent_brain.tools.function import tool
-from agent_brain.tools.suggest import closest
 
 WEEKDAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
 

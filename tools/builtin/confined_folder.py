@@ -1,4 +1,4 @@
-"""Read files below a folder that cannot be left. Private."""
+"""Read files below a folder that cannot be left."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 from unicodedata import normalize
 
-from agent_brain.tools.errors import ToolDefinitionError, ToolError
+from agent_brain.common.errors import ToolDefinitionError
+from agent_brain.tools.errors import ToolError
 
 _STEPWISE = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from fnmatch import fnmatchcase
 from unicodedata import normalize
 
+from agent_brain.common.patterns import LONGEST, compile_re2, has_re2
 from agent_brain.tools.builtin.confined_folder import ConfinedFolder, FolderEntry
 from agent_brain.tools.errors import ToolError
 from agent_brain.tools.function import tool
-from agent_brain.tools.patterns import LONGEST, compile_re2, has_re2
 from agent_brain.tools.toolset import Toolset
 
 MAX_ENTRIES = 500  # in one listing

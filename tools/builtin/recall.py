@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any, Literal
 
+from agent_brain.common.text import as_data
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.context import ToolContext
 from agent_brain.tools.errors import ToolError
 from agent_brain.tools.function import tool
-from agent_brain.tools.text import as_data
 
 SHOWN = 1_000  # characters of a message
 

@@ -6,9 +6,9 @@ import re
 from fractions import Fraction
 from typing import TypeAlias
 
+from agent_brain.common.suggest import did_you_mean
 from agent_brain.tools.errors import ToolError
 from agent_brain.tools.function import tool
-from agent_brain.tools.suggest import did_you_mean
 
 Unit: TypeAlias = tuple[str, str, Fraction, Fraction]  # name, kind, factor, offset
 

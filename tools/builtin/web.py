@@ -14,9 +14,10 @@ from weakref import WeakKeyDictionary
 import anyio
 from anyio.lowlevel import current_token
 
+from agent_brain.common.errors import ToolDefinitionError
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.builtin.address_policy import Resolve, checked_address, resolve
-from agent_brain.tools.errors import ToolDefinitionError, ToolError
+from agent_brain.tools.errors import ToolError
 from agent_brain.tools.function import tool
 
 if TYPE_CHECKING:

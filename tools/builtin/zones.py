@@ -1,4 +1,4 @@
-"""Time zones by place names. Private."""
+"""Time zones by place names."""
 
 from __future__ import annotations
 

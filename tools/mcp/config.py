@@ -1,4 +1,4 @@
-"""Read MCP servers from URLs, scripts and ``{"mcpServers": {…}}`` configurations. Private.
+"""Read MCP servers from URLs, scripts and ``{"mcpServers": {…}}`` configurations.
 
 Problems are collected and never repeat a configured value, which may be secret.
 """
@@ -11,80 +11,32 @@ import re
 import shutil
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    StringConstraints,
-    ValidationError,
-)
+from pydantic import ValidationError
 from pydantic.alias_generators import to_camel
-from pydantic_core import PydanticCustomError
 
-from agent_brain.tools.base import RESULT_TOKENS
+from agent_brain.common.secrets import configured_secrets, register_secrets
+from agent_brain.common.suggest import closest
+from agent_brain.common.values import error_lines
 from agent_brain.tools.errors import McpConfigError
 from agent_brain.tools.mcp.names import fitting, unused
-from agent_brain.tools.mcp.spec import (
-    CALL_SECONDS,
-    DESCRIPTION_TOKENS,
-    START_SECONDS,
-    Approval,
-    HttpServer,
-    ServerSpec,
-    StdioServer,
-)
-from agent_brain.tools.secrets import configured_secrets, register_secrets
-from agent_brain.tools.suggest import closest
-from agent_brain.tools.values import error_lines
+from agent_brain.tools.mcp.spec import HttpServer, ServerSpec, StdioServer, is_url
 
 McpSource: TypeAlias = str | os.PathLike[str] | Mapping[str, Any]
 
 JAVASCRIPT = (".js", ".mjs", ".cjs")
-KEYS_OF = {"command": {"command", "args", "env", "cwd"}, "url": {"url", "headers"}}
 KINDS = {"stdio": "command", "http": "url", "streamable-http": "url", "streamableHttp": "url"}
+SERVERS: dict[str, type[StdioServer | HttpServer]] = {"command": StdioServer, "url": HttpServer}
+KEYS_OF = {
+    key: kind.model_fields.keys() - ServerSpec.model_fields.keys() for key, kind in SERVERS.items()
+}
+FIELDS = {*StdioServer.model_fields, *HttpServer.model_fields} - {"name", "secrets"}
+KEYS = {*FIELDS, *map(to_camel, FIELDS)}
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)(?::-([^}]*))?\}", re.ASCII)
-
-
-def _http_url(url: str) -> str:
-    if not _is_url(url):
-        raise PydanticCustomError("url", "It must begin with http:// or https:// and name a host")
-    return url
-
-
-_Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
-_Seconds = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
-_Tokens = Annotated[int, Field(strict=True, gt=0)]
-
-
-class _Entry(BaseModel):
-    """The entry of one server. Keys that only other programs know are ignored."""
-
-    model_config = ConfigDict(alias_generator=to_camel, validate_by_name=True)
-
-    type: Literal["stdio", "http", "streamable-http", "streamableHttp"] | None = None
-    disabled: bool = False
-    command: _Text = ""
-    args: list[str] = []
-    env: dict[str, str] = {}
-    cwd: _Text | None = None
-    url: Annotated[str, AfterValidator(_http_url)] = ""
-    headers: dict[str, str] = {}
-    timeout: _Seconds | None = CALL_SECONDS
-    start_timeout: _Seconds = START_SECONDS
-    approval: Approval = "never"
-    max_result_tokens: _Tokens | None = RESULT_TOKENS
-    max_description_tokens: _Tokens | None = DESCRIPTION_TOKENS
-
-
-OPTIONS = {"timeout", "start_timeout", "approval", "max_result_tokens", "max_description_tokens"}
-KEYS = {*_Entry.model_fields, *map(to_camel, _Entry.model_fields)}
 
 
 def read_sources(
@@ -106,12 +58,12 @@ def read_sources(
     named: dict[str, ServerSpec] = {}
     for spec in specs:
         name = unused(fitting(spec.name), named)
-        named[name] = replace(spec, name=name)
+        named[name] = spec.model_copy(update={"name": name})
     return list(named.values())
 
 
 def _read_url(url: str, problems: list[str]) -> list[ServerSpec]:
-    if not _is_url(url):
+    if not is_url(url):
         scheme = url.partition("://")[0]
         problems.append(
             f"an address must begin with http:// or https:// and name a host, not with {scheme}://…"
@@ -137,7 +89,7 @@ def _read_path(path: Path, environ: Mapping[str, str], problems: list[str]) -> l
     else:
         command = sys.executable if suffix == ".py" else shutil.which("node")
         if command:
-            return [StdioServer(name=path.stem, command=command, args=(str(path),))]
+            return [StdioServer(name=path.stem, command=command, args=[str(path)])]
         problems.append(f"{str(path)!r} needs Node.js, and there is no 'node' on the PATH")
     return []
 
@@ -204,21 +156,16 @@ def _read_entry(
             "default, as in ${NAME:-default}"
         )
     try:
-        read = _Entry.model_validate(known)
+        read = SERVERS[kind].model_validate({**known, "name": name})
     except ValidationError as error:
         problems += error_lines(error)
         return None
     if read.type is not None and KINDS[read.type] != kind:
         problems.append(f"type {read.type!r} goes with {KINDS[read.type]}, not {kind}")
-    hidden = read.env or read.headers
-    register_secrets(configured_secrets({**hidden, "url": read.url}))
-    options: dict[str, Any] = {"name": name, **read.model_dump(include=OPTIONS)}
-    options["secrets"] = frozenset(filter(None, (*variables.values(), *hidden.values())))
-    if kind == "url":
-        return HttpServer(url=read.url, headers=read.headers, **options)
-    return StdioServer(
-        command=read.command, args=tuple(read.args), env=read.env, cwd=read.cwd, **options
-    )
+    hidden = read.env if isinstance(read, StdioServer) else read.headers
+    register_secrets(configured_secrets({**hidden, "url": getattr(read, "url", "")}))
+    secrets = frozenset(filter(None, (*variables.values(), *hidden.values())))
+    return read.model_copy(update={"secrets": secrets})
 
 
 def _expand(value: Any, environ: Mapping[str, str], used: dict[str, str | None]) -> Any:
@@ -236,11 +183,3 @@ def _expand(value: Any, environ: Mapping[str, str], used: dict[str, str | None])
     if isinstance(value, Mapping):
         return {key: _expand(each, environ, used) for key, each in value.items()}
     return [_expand(each, environ, used) for each in value] if isinstance(value, list) else value
-
-
-def _is_url(text: str) -> bool:
-    try:
-        parts = urlsplit(text)
-        return parts.scheme.lower() in ("http", "https") and bool(parts.hostname)
-    except ValueError:
-        return False

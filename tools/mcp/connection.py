@@ -1,6 +1,6 @@
 """The connection to one server, which is restarted once if it dies. Needs the extra ``mcp``.
 
-Everything here runs in the thread of :mod:`agent_brain.tools.mcp.host`. Private.
+Everything here runs in the thread of :mod:`agent_brain.tools.mcp.host`.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from mcp_types import (
 from mcp_types.version import LATEST_PROTOCOL_VERSION
 from pydantic import ValidationError
 
+from agent_brain.common.secrets import get_logger
+from agent_brain.common.text import shorten
 from agent_brain.tools.errors import McpServerError
 from agent_brain.tools.mcp.spec import HttpServer, ServerSpec
 from agent_brain.tools.mcp.transport import StderrTail, connect
 from agent_brain.tools.mcp.wire import SAMPLE, Wire
-from agent_brain.tools.secrets import get_logger
-from agent_brain.tools.text import shorten
 
 logger = get_logger(__name__)
 

@@ -1,4 +1,4 @@
-"""A thread with an event loop for the MCP sessions of a brain. Private.
+"""A thread with an event loop for the MCP sessions of a brain.
 
 A session of the SDK holds task groups and cancel scopes. They must be left by the task that entered
 them, and on trio no task outlives the block in which it was started. But a brain is created by a

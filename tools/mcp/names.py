@@ -1,4 +1,4 @@
-"""Unique names for the tools of several servers. Private."""
+"""Unique names for the tools of several servers."""
 
 from __future__ import annotations
 

@@ -1,14 +1,16 @@
-"""Configuration of one MCP server, as checked data. Secrets are never shown. Private."""
+"""Configuration of one MCP server, as checked data. Secrets are never shown."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
 from urllib.parse import urlsplit, urlunsplit
 
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
+
+from agent_brain.common.secrets import scrub
 from agent_brain.tools.base import RESULT_TOKENS
-from agent_brain.tools.secrets import scrub
 
 Approval = Literal["never", "destructive", "always"]
 
@@ -18,17 +20,40 @@ DESCRIPTION_TOKENS = 2_000
 SHORTEST_SECRET = 4  # shorter values, such as "1" or "yes", occur in any text
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerSpec:
-    """Base class: the options of all servers."""
+def is_url(text: str) -> bool:
+    """Return whether a text is the address of a server over HTTP."""
+    try:
+        parts = urlsplit(text)
+        return parts.scheme.lower() in ("http", "https") and bool(parts.hostname)
+    except ValueError:
+        return False
+
+
+def _http_url(url: str) -> str:
+    if not is_url(url):
+        raise PydanticCustomError("url", "It must begin with http:// or https:// and name a host")
+    return url
+
+
+_Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+_Seconds = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
+_Tokens = Annotated[int, Field(strict=True, gt=0)]
+
+
+class ServerSpec(BaseModel):
+    """Base class: the options of all servers, as in the entry of one in a configuration."""
+
+    model_config = ConfigDict(alias_generator=to_camel, validate_by_name=True, frozen=True)
 
     name: str
-    timeout: float | None = CALL_SECONDS  # of a call
-    start_timeout: float = START_SECONDS  # of starting and listing
+    type: Literal["stdio", "http", "streamable-http", "streamableHttp"] | None = None
+    disabled: bool = False
+    timeout: _Seconds | None = CALL_SECONDS  # of a call
+    start_timeout: _Seconds = START_SECONDS  # of starting and listing
     approval: Approval = "never"
-    max_result_tokens: int | None = RESULT_TOKENS
-    max_description_tokens: int | None = DESCRIPTION_TOKENS  # of a tool, and a tenth of its schema
-    secrets: frozenset[str] = field(default=frozenset(), repr=False)  # must not be shown
+    max_result_tokens: _Tokens | None = RESULT_TOKENS
+    max_description_tokens: _Tokens | None = DESCRIPTION_TOKENS  # of a tool, a tenth of its schema
+    secrets: frozenset[str] = Field(default=frozenset(), repr=False)  # must not be shown
 
     @property
     def place(self) -> str:
@@ -43,14 +68,13 @@ class ServerSpec:
         return scrub(text)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class StdioServer(ServerSpec):
     """A program to start, spoken to over its stdin and stdout."""
 
-    command: str = field(repr=False)
-    args: tuple[str, ...] = field(default=(), repr=False)
-    env: Mapping[str, str] = field(default_factory=dict, repr=False)  # besides a few harmless ones
-    cwd: str | None = field(default=None, repr=False)
+    command: _Text = Field(repr=False)
+    args: list[str] = Field(default=[], repr=False)
+    env: dict[str, str] = Field(default={}, repr=False)  # besides a few harmless ones
+    cwd: _Text | None = Field(default=None, repr=False)
 
     @property
     def place(self) -> str:
@@ -58,12 +82,11 @@ class StdioServer(ServerSpec):
         return self.redact(self.command)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class HttpServer(ServerSpec):
     """A running server, spoken to over streamable HTTP."""
 
-    url: str = field(repr=False)
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    url: Annotated[str, AfterValidator(_http_url)] = Field(repr=False)
+    headers: dict[str, str] = Field(default={}, repr=False)
 
     @property
     def place(self) -> str:

@@ -7,14 +7,15 @@ from collections.abc import Awaitable, Callable, Iterable
 from functools import cached_property
 from typing import Any
 
+from agent_brain.common.errors import ToolDefinitionError
+from agent_brain.common.secrets import hide_in_result
+from agent_brain.common.text import clean, count_tokens, shorten, to_text
 from agent_brain.tools.base import BaseTool
-from agent_brain.tools.errors import McpServerError, ToolDefinitionError, ToolError
+from agent_brain.tools.context import Progress, ProgressSink, current_call
+from agent_brain.tools.errors import McpServerError, ToolError
 from agent_brain.tools.mcp.spec import Approval, ServerSpec
-from agent_brain.tools.progress import Progress, ProgressSink, progress_sink
 from agent_brain.tools.result import Media, ToolResult
 from agent_brain.tools.schemas import Schema, read_schema
-from agent_brain.tools.secrets import hide_in_result
-from agent_brain.tools.text import clean, count_tokens, shorten, to_text
 
 PROGRESS_TOKENS = 200  # of a message about progress
 SCHEMA_SHARE = 10  # a schema may be as long as this many descriptions
@@ -62,7 +63,9 @@ class McpTool(BaseTool):
             McpServerError: The server cannot be reached, stopped, or refused the call.
             ToolError: The tool reported an error.
         """
-        answer = await self._send(self.remote_name, kwargs, progress_sink.get())
+        call = current_call()
+        sink = None if call is None else call.on_progress
+        answer = await self._send(self.remote_name, kwargs, sink)
         result = to_result(answer.content, answer.structured_content)
         if answer.is_error:
             raise ToolError(

@@ -6,23 +6,23 @@ import functools
 import importlib.util
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import anyio
-from anyio.abc import TaskGroup
+from anyio.abc import AsyncResource, TaskGroup
 
-from agent_brain.tools.aio import CLEANUP_SECONDS
-from agent_brain.tools.errors import McpConfigError, McpServerError, ToolDefinitionError
+from agent_brain.common.aio import CLEANUP_SECONDS
+from agent_brain.common.errors import ToolDefinitionError
+from agent_brain.common.secrets import get_logger
+from agent_brain.common.text import shorten
+from agent_brain.tools.context import ProgressSink
+from agent_brain.tools.errors import McpConfigError, McpServerError
 from agent_brain.tools.mcp.config import McpSource, read_sources
 from agent_brain.tools.mcp.host import THREAD, Host
 from agent_brain.tools.mcp.names import Names, choose_names
 from agent_brain.tools.mcp.spec import ServerSpec
 from agent_brain.tools.mcp.tool import McpTool, Send, forward
-from agent_brain.tools.progress import ProgressSink
-from agent_brain.tools.secrets import get_logger
 from agent_brain.tools.source import ToolSource
-from agent_brain.tools.text import shorten
 
 if TYPE_CHECKING:
     from agent_brain.tools.mcp.connection import Connection
@@ -32,7 +32,7 @@ logger = get_logger(__name__)
 NOISY = ("client", "mcp.client.client", "mcp.client.stdio", "mcp.client.streamable_http")
 
 
-class McpTools(ToolSource):
+class McpTools(ToolSource, AsyncResource):
     """The tools of MCP servers, for as long as it is open.
 
     ``Brain.create`` opens one for the servers among its tools. It can be used by itself::
@@ -101,17 +101,6 @@ class McpTools(ToolSource):
             if connections:
                 await self._host.call(_close_all, connections)
             await self._host.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.aclose()
 
     async def _start(self, specs: Iterable[ServerSpec]) -> None:
         self._connections = await self._host.call(_make, specs, self._host.group)

@@ -1,4 +1,4 @@
-"""Open streams to a server. Needs the extra ``mcp``. Private."""
+"""Open streams to a server. Needs the extra ``mcp``."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from mcp import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import INTERNAL_ERROR
 
+from agent_brain.common.text import shorten
 from agent_brain.tools.mcp.spec import HttpServer, ServerSpec, StdioServer
 from agent_brain.tools.mcp.wire import SAMPLE, ReadStream, Wire, WriteStream
-from agent_brain.tools.text import shorten
 
 CONNECT_SECONDS = 30.0
 STDERR_SHOWN = 2000  # bytes of a server's stderr in an error
@@ -69,8 +69,8 @@ async def _transport(spec: ServerSpec, stderr: StderrTail) -> AsyncIterator[tupl
     if isinstance(spec, StdioServer):
         parameters = StdioServerParameters(
             command=spec.command,
-            args=list(spec.args),
-            env=dict(spec.env),
+            args=spec.args,
+            env=spec.env,
             cwd=spec.cwd,
             encoding_error_handler="replace",  # a byte that is not UTF-8 would end the SDK's reader
         )
@@ -81,7 +81,7 @@ async def _transport(spec: ServerSpec, stderr: StderrTail) -> AsyncIterator[tupl
         # no limit on reading: a call has its own, and may be silent for long
         limits = httpx2.Timeout(CONNECT_SECONDS, read=None)
         async with (
-            _HttpClient(headers=dict(spec.headers), timeout=limits) as client,
+            _HttpClient(headers=spec.headers, timeout=limits) as client,
             streamable_http_client(spec.url, http_client=client) as streams,
         ):
             yield streams

@@ -1,4 +1,4 @@
-"""Repair messages between a server and the SDK's session. Needs the extra ``mcp``. Private.
+"""Repair messages between a server and the SDK's session. Needs the extra ``mcp``.
 
 The SDK is strict: one malformed tool makes it refuse all tools of a server, and it drops an answer
 that it cannot read, so that the call waits for ever.
@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Self, cast
+from typing import Any
 
 import anyio
+from anyio.abc import ObjectReceiveStream, ObjectSendStream
 from mcp.shared.message import SessionMessage
 from mcp_types import (
     PARSE_ERROR,
@@ -25,8 +26,8 @@ from mcp_types import (
 from mcp_types.methods import validate_server_result
 from pydantic import ValidationError
 
-from agent_brain.tools.text import clean_json, shorten
-from agent_brain.tools.values import error_details, error_line
+from agent_brain.common.text import clean_json, shorten
+from agent_brain.common.values import error_details, error_line
 
 LIST = "tools/list"
 BROKEN = (anyio.ClosedResourceError, anyio.BrokenResourceError)
@@ -91,27 +92,12 @@ class Wire:
         return True
 
 
-class _Stream:
-    """One direction of a connection; notifies the wire when it is closed."""
+class ReadStream(ObjectReceiveStream[Any]):
+    """The stream of messages from a server; notifies the wire when it is closed."""
 
     def __init__(self, stream: Any, wire: Wire) -> None:
         self._stream = stream
         self._wire = wire
-
-    async def aclose(self) -> None:
-        """Close the stream."""
-        await self._stream.aclose()
-
-    async def __aenter__(self) -> Self:
-        await self._stream.__aenter__()
-        return self
-
-    async def __aexit__(self, *error: Any) -> bool | None:
-        return cast("bool | None", await self._stream.__aexit__(*error))
-
-
-class ReadStream(_Stream):
-    """The stream of messages from a server."""
 
     async def receive(self) -> Any:
         """Return the next message."""
@@ -121,27 +107,23 @@ class ReadStream(_Stream):
             self._wire.on_end()
             raise
 
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> Any:
-        try:
-            return await self.receive()
-        except anyio.EndOfStream:
-            raise StopAsyncIteration from None
-
     @property
     def last_context(self) -> Any:
         """The context in which the last message was sent."""
         return getattr(self._stream, "last_context", None)
 
-    async def __aexit__(self, *error: Any) -> bool | None:
-        self._wire.on_end()  # the session reads no more, whether the server has ended or failed
-        return await super().__aexit__(*error)
+    async def aclose(self) -> None:
+        """Close the stream: the session reads no more, whether the server has ended or failed."""
+        self._wire.on_end()
+        await self._stream.aclose()
 
 
-class WriteStream(_Stream):
-    """The stream of messages to a server."""
+class WriteStream(ObjectSendStream[SessionMessage]):
+    """The stream of messages to a server; notifies the wire when it is closed."""
+
+    def __init__(self, stream: Any, wire: Wire) -> None:
+        self._stream = stream
+        self._wire = wire
 
     async def send(self, item: SessionMessage) -> None:
         """Send a message."""
@@ -151,6 +133,10 @@ class WriteStream(_Stream):
         except BROKEN:
             self._wire.on_end()
             raise
+
+    async def aclose(self) -> None:
+        """Close the stream."""
+        await self._stream.aclose()
 
 
 def _reread(error: ValidationError) -> SessionMessage | Exception:

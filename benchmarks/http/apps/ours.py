@@ -24,4 +24,5 @@ class Paced(LLM):
             yield text
 
 
-app = make_app(Sessions(Brain(react(Paced()))), limits=ServerLimits(per_minute=None))
+sessions = Sessions(Brain(react(Paced())))
+app = make_app(sessions, limits=ServerLimits(per_minute=None))

@@ -6,8 +6,8 @@ import re
 
 import psycopg
 
+from agent_brain.common.secrets import scrub
 from agent_brain.memories.errors import JournalError
-from agent_brain.tools.secrets import scrub
 
 _DAMAGED = "is damaged ({said}): restore the database from a backup. Nothing was changed"
 _RIGHTS = (

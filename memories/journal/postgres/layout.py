@@ -6,54 +6,34 @@ import re
 from typing import TYPE_CHECKING
 from zlib import crc32
 
+from agent_brain.common.secrets import get_logger
 from agent_brain.memories.errors import JournalError, MemoryDefinitionError
-from agent_brain.tools.secrets import get_logger
+from agent_brain.memories.journal.sql.database import ENTRIES, SESSIONS
+from agent_brain.memories.journal.sql.sessions import INDEXED
 
 if TYPE_CHECKING:
-    from agent_brain.memories.journal.postgres.connections import Transaction
+    from agent_brain.memories.journal.postgres.database import PostgresTransaction
 
 log = get_logger(__name__)
-VERSION = 1
-SORTED = 256  # bytes of a key that are indexed: an index does not take long ones
+VERSION = 2
 _LOCK = 0x41425250  # the first half of the advisory lock under which tables are created
 _NAME = re.compile(r"(?!pg_)[A-Za-z_][A-Za-z0-9_]{0,62}")
 
-_LAYOUT = """\
-CREATE TABLE {schema}.layout (
-    version integer NOT NULL,
-    deleted bigint NOT NULL  -- the highest number of a session that was deleted
-);
-CREATE TABLE {schema}.sessions (
-    id uuid PRIMARY KEY,     -- half of the SHA-256 of the key
-    key bytea NOT NULL,      -- in UTF-8; a text cannot have the character NUL
-    last bigint NOT NULL,    -- 0 for a session that has a lease and no entries yet
-    live bigint NOT NULL,    -- how many entries it has
-    retired bigint NOT NULL, -- how many of the history
-    created bigint NOT NULL, -- the times of its first and its last entry
-    updated bigint NOT NULL,
-    written bigint NOT NULL, -- when it was last written to
-    checksum bigint NOT NULL,
-    lease text,
-    owner text,
-    ends bigint              -- when the lease does
-) WITH (fillfactor = 70);
-CREATE INDEX sessions_by_key ON {schema}.sessions (substr(key, 1, {sorted}));
-CREATE TABLE {schema}.entries (
-    session uuid NOT NULL,
-    seq bigint NOT NULL,
-    kind text NOT NULL,
-    version bigint NOT NULL,
-    time bigint NOT NULL,
-    data text NOT NULL,
-    checksum bigint NOT NULL,
-    retired boolean NOT NULL
-) PARTITION BY LIST (retired);
-CREATE TABLE {schema}.live PARTITION OF {schema}.entries (PRIMARY KEY (session, seq))
-    FOR VALUES IN (false);
-CREATE TABLE {schema}.history PARTITION OF {schema}.entries (PRIMARY KEY (session, seq))
-    FOR VALUES IN (true);
-INSERT INTO {schema}.layout (version, deleted) VALUES ({version}, 0);
-"""
+_TABLES = (
+    "CREATE TABLE {schema}journal (\n"
+    "    version integer NOT NULL,\n"
+    "    deleted bigint NOT NULL  -- the highest number of a session that was deleted\n"
+    ");\n"
+    f"{SESSIONS} WITH (fillfactor = 70);\n"
+    f"CREATE INDEX sessions_by_key ON {{schema}}sessions (substr(key, 1, {INDEXED}));\n"
+    f"{ENTRIES};\n"
+    "-- What people said and are called is not to be kept for the planner (pg_stats) when it is "
+    "deleted.\n"
+    "ALTER TABLE {schema}entries ALTER COLUMN data SET STATISTICS 0;\n"
+    "ALTER TABLE {schema}sessions ALTER COLUMN key SET STATISTICS 0;\n"
+    "ALTER INDEX {schema}sessions_by_key ALTER COLUMN 1 SET STATISTICS 0;\n"
+    f"INSERT INTO {{schema}}journal (version, deleted) VALUES ({VERSION}, 0);\n"
+)
 _GRANTS = """\
 GRANT USAGE ON SCHEMA {schema} TO {role};
 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {role};
@@ -78,11 +58,7 @@ class Layout:
             )
         self.name = schema
         self.schema = f'"{schema}"'
-        self.layout = f"{self.schema}.layout"
-        self.sessions = f"{self.schema}.sessions"
-        self.entries = f"{self.schema}.entries"
-        self.live = f"{self.schema}.live"
-        self.history = f"{self.schema}.history"
+        self.journal = f"{self.schema}.journal"
 
     def to_sql(self, role: str | None = None) -> str:
         """Return the SQL that creates the tables, and lets ``role`` use them if it is given."""
@@ -93,17 +69,17 @@ class Layout:
         return f"BEGIN;\n{sql}COMMIT;\n"
 
     def _tables(self) -> str:
-        return _LAYOUT.format(schema=self.schema, sorted=SORTED, version=VERSION)
+        return _TABLES.format(schema=f"{self.schema}.", bytes="bytea")
 
-    def is_there(self, tx: Transaction, place: str) -> bool:
+    def is_there(self, tx: PostgresTransaction, place: str) -> bool:
         """Return whether the tables exist.
 
         Raises:
             JournalError: They are those of a newer version, or the server cannot be used.
         """
         there, encoding, fsync = tx.get_one(
-            f"SELECT to_regclass('{self.layout}') IS NOT NULL, current_setting('server_encoding'), "
-            "current_setting('fsync')"
+            f"SELECT to_regclass('{self.journal}') IS NOT NULL, "
+            "current_setting('server_encoding'), current_setting('fsync')"
         )
         if encoding != "UTF8":
             raise JournalError(
@@ -116,15 +92,15 @@ class Layout:
             self._check_version(tx, place)
         return bool(there)
 
-    def _check_version(self, tx: Transaction, place: str) -> None:
-        version, *_ = tx.get(f"SELECT version FROM {self.layout}") or (None,)
+    def _check_version(self, tx: PostgresTransaction, place: str) -> None:
+        version, *_ = tx.get(f"SELECT version FROM {self.journal}") or (None,)
         if version != VERSION:
             raise JournalError(
                 f"The {place} has layout version {version}; this library reads version {VERSION}. "
                 "Open it with the library that wrote it, or a newer one"
             )
 
-    def create(self, tx: Transaction, place: str) -> None:
+    def create(self, tx: PostgresTransaction, place: str) -> None:
         """Create the tables, unless another process is doing it.
 
         Raises:

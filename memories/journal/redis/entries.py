@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha1
-from itertools import islice
-from typing import Any, TypeVar
-
-import anyio.to_thread
+from typing import Any
 
 from agent_brain.memories.errors import JournalError
 from agent_brain.memories.journal.base import SessionRecord
@@ -24,9 +21,6 @@ from agent_brain.memories.journal.entry import (
     to_milliseconds,
 )
 
-T = TypeVar("T")
-ON_LOOP = 50  # entries; more are for a worker thread
-ON_LOOP_BYTES = 50_000
 RETIRED = ord("1")
 
 
@@ -101,11 +95,6 @@ class Page:
         _, problem, born, is_last, retired, *texts = answer
         return cls(problem.decode(), born.decode(), bool(is_last), retired, texts)
 
-    @property
-    def size(self) -> int:
-        """The size of the entries in bytes."""
-        return sum(map(len, self.texts))
-
     def read(self, session: str, after: int) -> Columns:
         """Return the entries after a number, up to the first that is not what was written there."""
         start, found = checksum(session), Columns()
@@ -144,28 +133,6 @@ def pack(session: str, entries: Iterable[Entry], now: int, after: int | None = N
             raise JournalError(f"The kind {entry.kind!r} cannot be encoded: {error}") from None
         parts += [len(data).to_bytes(4, "big"), data]
     return b"".join(parts)
-
-
-async def in_thread_if_much(count: int, size: int, work: Callable[[], T]) -> T:
-    """Return ``work()``, called in a worker thread if it handles many entries or bytes."""
-    if count <= ON_LOOP and size <= ON_LOOP_BYTES:
-        return work()
-    return await anyio.to_thread.run_sync(work)
-
-
-def weigh(entries: Iterable[Entry], most: int) -> int:
-    """Return about how many characters the data of entries has; it stops counting at ``most``."""
-    size = 0
-    left: list[Any] = [entry.data for entry in entries]
-    while left and size <= most:
-        found = left.pop()
-        size += len(found) if isinstance(found, str) else 8
-        if isinstance(found, dict):
-            left.extend(islice(found, most))
-            left.extend(islice(found.values(), most))
-        elif isinstance(found, list | tuple):
-            left.extend(islice(found, most))
-    return size
 
 
 def read_head(session: str, text: bytes) -> SessionRecord | None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from agent_brain.memories.errors import JournalDamagedError, JournalError
-from agent_brain.tools.secrets import scrub
+from agent_brain.common.secrets import scrub
+from agent_brain.memories.errors import JournalError
 
 _MEANINGS = {  # by the name of the error's class, or by how its text begins
     "AuthenticationError": "refused the user or the password ({said}): check the journal's URL",
@@ -61,16 +61,6 @@ def is_broken(error: BaseException | None) -> bool:
     from redis import exceptions
 
     return type(error) is exceptions.ConnectionError or isinstance(error, OSError)
-
-
-def damaged(session: str, place: str, problem: str) -> JournalDamagedError:
-    """Return the error of a session whose keys are not what was written."""
-    return JournalDamagedError(
-        f"Session {session!r} in {place} is damaged: {problem}. Restore the server's data from a "
-        "backup, or copy what can be read into a new journal with 'agent-brain sessions salvage'. "
-        "Nothing was changed",
-        session=session,
-    )
 
 
 def is_forbidden(error: BaseException | None) -> bool:

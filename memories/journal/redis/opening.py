@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from agent_brain.common.secrets import get_logger
 from agent_brain.memories.errors import JournalError, MemoryDefinitionError
 from agent_brain.memories.journal.redis.errors import is_forbidden
 from agent_brain.memories.journal.redis.keys import Keys
 from agent_brain.memories.journal.redis.scripts import OPEN
 from agent_brain.memories.journal.redis.server import Server
-from agent_brain.tools.secrets import get_logger
 
 log = get_logger(__name__)
 VERSION = "1"
@@ -30,7 +30,7 @@ def check_durability(durability: str) -> None:
         )
 
 
-async def check_server(server: Server, keys: Keys, durability: str, *, readonly: bool) -> None:
+def check_server(server: Server, keys: Keys, durability: str, *, readonly: bool) -> None:
     """Check the server's settings and the layout of the journal.
 
     If there is none, one is begun, unless it is only to be read.
@@ -38,7 +38,7 @@ async def check_server(server: Server, keys: Keys, durability: str, *, readonly:
     Raises:
         JournalError: The server cannot be used as asked, or the journal is of another version.
     """
-    facts = await _info(server)
+    facts = _info(server)
     if facts.get("redis_mode") == "cluster" or facts.get("cluster_enabled") == "1":
         raise JournalError(
             f"Redis at {server.place} is a Redis Cluster, which RedisJournal does not support, as "
@@ -47,12 +47,12 @@ async def check_server(server: Server, keys: Keys, durability: str, *, readonly:
         )
     _warn_of_eviction(server, facts)
     if durability == "disk":
-        await _check_disk(server, facts)
+        _check_disk(server, facts)
     version: bytes | None
     if readonly:
-        version = await server.ask("GET", keys.layout)
+        version = server.ask("GET", keys.layout)
     else:
-        _, version = await server.run(OPEN, [keys.layout], VERSION)
+        _, version = server.run(OPEN, [keys.layout], VERSION)
     if version is None:
         raise JournalError(f"There is no journal {keys.prefix!r} in Redis at {server.place}")
     if version != VERSION.encode():
@@ -63,10 +63,10 @@ async def check_server(server: Server, keys: Keys, durability: str, *, readonly:
         )
 
 
-async def _info(server: Server) -> Facts:
+def _info(server: Server) -> Facts:
     """Return what the server says of itself; nothing if it does not permit to ask."""
     try:
-        text: bytes = await server.ask("INFO")
+        text: bytes = server.ask("INFO")
     except JournalError as error:
         if not is_forbidden(error.__cause__):
             raise
@@ -87,14 +87,14 @@ def _warn_of_eviction(server: Server, facts: Facts) -> None:
         )
 
 
-async def _check_disk(server: Server, facts: Facts) -> None:
+def _check_disk(server: Server, facts: Facts) -> None:
     wanted = {
         "appendonly": "yes",
         "appendfsync": "always",
         "no-appendfsync-on-rewrite": "no",
     }
     try:
-        found = {name: await _setting(server, name) for name in wanted}
+        found = {name: _setting(server, name) for name in wanted}
     except JournalError as error:
         if not is_forbidden(error.__cause__):
             raise
@@ -113,6 +113,6 @@ async def _check_disk(server: Server, facts: Facts) -> None:
         )
 
 
-async def _setting(server: Server, name: str) -> str:
-    found: list[bytes] = await server.ask("CONFIG", "GET", name)
+def _setting(server: Server, name: str) -> str:
+    found: list[bytes] = server.ask("CONFIG", "GET", name)
     return found[1].decode(errors="replace") if found else "unknown"

@@ -168,26 +168,24 @@ local function load_staged(entries, history, last, live, retired, created, updat
   save_head(head)
 end
 
--- Add the entries of a text, each after its length, to a sorted set; return how many, and the last.
-local function add(key, text)
-  local at, count, number, size = 1, 0, 0, 0
-  while at <= #text do
-    size, at = struct.unpack('>I4', text, at)
-    local entry = text:sub(at, at + size - 1)
-    number = entry:match('^%d+')
-    redis.call('ZADD', key, number, entry)
-    at, count = at + size, count + 1
-  end
-  return count, tonumber(number)
-end
-
--- Whether the session's last entries are those of a text.
-local function ends_with(text)
+-- The entries of a text, each of which follows its length.
+local function split(text)
   local at, entries, size = 1, {}, 0
   while at <= #text do
     size, at = struct.unpack('>I4', text, at)
     entries[#entries + 1], at = text:sub(at, at + size - 1), at + size
   end
+  return entries
+end
+
+-- Add entries to a sorted set; return the last number.
+local function add(key, entries)
+  for _, entry in ipairs(entries) do redis.call('ZADD', key, entry:match('^%d+'), entry) end
+  return tonumber(entries[#entries]:match('^%d+'))
+end
+
+-- Whether the session's last entries are these.
+local function ends_with(entries)
   if #entries == 0 then return false end
   local stored = redis.call('ZRANGEBYSCORE', ENTRIES, entries[1]:match('^%d+'), '+inf')
   for i = 1, math.max(#entries, #stored) do
@@ -196,10 +194,19 @@ local function ends_with(text)
   return true
 end
 """
+_ON_SESSION = """
+local head, problem = read_head()
+if problem then return {'damaged', problem} end
+"""
 
 
 def _script(body: str, *, repeatable: bool = False) -> Script:
     return Script(_COMMON + body, repeatable)
+
+
+def _on_session(body: str) -> Script:
+    """Return a script about a session that is whole."""
+    return _script(_ON_SESSION + body, repeatable=True)
 
 
 # Append entries, if the writer may and knows the session's last number. The entries' checksums
@@ -218,18 +225,18 @@ elseif stored and left > 0 then
   return {'held', stored, owner, left}
 end
 local found = head and head.last or 0
-if again ~= '' and ends_with(text) then return {'ok', found} end
+local entries = split(text)
+if again ~= '' and ends_with(entries) then return {'ok', found} end
 if expect ~= '' and tonumber(expect) ~= found then return {'conflict', found} end
-if text == '' then return {'ok', found} end
+if #entries == 0 then return {'ok', found} end
 local start = head and head.last or highest_deleted()
 if tonumber(base) ~= start then return {'again', start} end
 head = head or new_head(start, time, time)
-local count, last = add(ENTRIES, text)
-head.live, head.last = head.live + count, last
+head.live, head.last = head.live + #entries, add(ENTRIES, entries)
 head.updated = math.max(head.updated, time)
 expire(head, ttl)
 save_head(head)
-return {'ok', last}
+return {'ok', head.last}
 """)
 
 # Return a page of entries: at most `most`, and no more after `size` bytes. The answer: what is
@@ -268,21 +275,13 @@ return reply
 )
 
 # Return the session's last number.
-LAST = _script(
-    """
-local head, problem = read_head()
-if problem then return {'damaged', problem} end
+LAST = _on_session("""
 return {'ok', head and head.last or 0}
-""",
-    repeatable=True,
-)
+""")
 
 # Remove the entries with the given numbers, retired or not; return how many. Numbers are not used
 # again, so that doing it twice removes nothing else.
-DELETE = _script(
-    """
-local head, problem = read_head()
-if problem then return {'damaged', problem} end
+DELETE = _on_session("""
 if not head then return {'ok', 0} end
 local before = head.live + head.retired
 for number in ARGV[2]:gmatch('%d+') do
@@ -292,9 +291,7 @@ end
 local count = before - head.live - head.retired
 if count > 0 then save_head(head) end
 return {'ok', count}
-""",
-    repeatable=True,
-)
+""")
 
 # Remove the whole session with its history and its lease, even if it is damaged, and note its last
 # number; return how many entries it had.
@@ -303,10 +300,7 @@ return {'ok', delete_session()}
 """)
 
 # Move the entries with the given numbers to the history; return how many.
-RETIRE = _script(
-    """
-local head, problem = read_head()
-if problem then return {'damaged', problem} end
+RETIRE = _on_session("""
 local count = 0
 for number in ARGV[2]:gmatch('%d+') do
   for _, entry in ipairs(redis.call('ZRANGEBYSCORE', ENTRIES, number, number)) do
@@ -320,15 +314,10 @@ if count > 0 then
   save_head(head)
 end
 return {'ok', count}
-""",
-    repeatable=True,
-)
+""")
 
 # Remove the entries of the history with smaller numbers than the given one; return how many.
-TRIM = _script(
-    """
-local head, problem = read_head()
-if problem then return {'damaged', problem} end
+TRIM = _on_session("""
 if not head then return {'ok', 0} end
 local count = redis.call('ZREMRANGEBYSCORE', HISTORY, '-inf', ARGV[2])
 if count > 0 then
@@ -336,26 +325,12 @@ if count > 0 then
   save_head(head)
 end
 return {'ok', count}
-""",
-    repeatable=True,
-)
-
-# Put entries into a sorted set of their own, KEYS[7], until LOAD moves it into a session.
-STAGE = _script("""
-add(KEYS[7], ARGV[2])
-redis.call('PEXPIRE', KEYS[7], 60 * 60 * 1000)
-return {'ok'}
 """)
 
-# Make a session of what was staged in KEYS[7] and, retired, in KEYS[8], unless it has entries.
-LOAD = _script("""
-local last, live, retired, created, updated, ttl = unpack(ARGV, 2)
-local head, problem = read_head()
-if problem then return {'damaged', problem} end
-if head then return {'conflict', head.last} end
-if redis.call('ZCARD', KEYS[7]) ~= tonumber(live)
-  or redis.call('ZCARD', KEYS[8]) ~= tonumber(retired) then return {'unstaged'} end
-load_staged(KEYS[7], KEYS[8], last, live, retired, created, updated, ttl)
+# Put entries into a sorted set of their own, KEYS[7], until EXCHANGE moves it into a session.
+STAGE = _script("""
+add(KEYS[7], split(ARGV[2]))
+redis.call('PEXPIRE', KEYS[7], 60 * 60 * 1000)
 return {'ok'}
 """)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 
 from agent_brain.memories.errors import JournalDamagedError, JournalError
@@ -48,22 +47,23 @@ def is_damage(error: Exception) -> bool:
     return undecodable or isinstance(error, UnicodeDecodeError)
 
 
-def explain(path: str, error: Exception) -> JournalError:
+def corrupt(said: str) -> sqlite3.DatabaseError:
+    """Return the error of SQLite for a file that is not what was written."""
+    error = sqlite3.DatabaseError(said)
+    error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+    return error
+
+
+def explain(place: str, error: Exception) -> JournalError:
     """Return the error of a journal for an error of SQLite."""
     said = str(error)
-    if isinstance(error, UnicodeEncodeError):
-        return JournalError(f"A session's key or an entry's kind cannot be encoded: {said}")
-    if isinstance(error, json.JSONDecodeError):
-        return JournalError(f"The journal {path!r} has an entry that is not JSON ({said})")
     if isinstance(error, OverflowError):
-        return JournalError(f"A number is too large for the journal {path!r}: {said}")
+        return JournalError(f"A number is too large for the {place}: {said}")
     if isinstance(error, UnicodeDecodeError) or said.startswith("Could not decode to UTF-8"):
         said = "a text in it is not UTF-8"  # without quoting it
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     meaning = _DAMAGED if is_damage(error) else _MEANINGS.get(code, "cannot be used ({said})")
-    kind = JournalError if meaning is not _DAMAGED else _damaged
-    return kind(f"The journal {path!r} {meaning.format(said=said)}")
-
-
-def _damaged(message: str) -> JournalDamagedError:
-    return JournalDamagedError(message, session="")
+    message = f"The {place} {meaning.format(said=said)}"
+    if meaning is _DAMAGED:
+        return JournalDamagedError(message, session="")
+    return JournalError(message)

@@ -1,1 +1,1 @@
-"""LiteLLM behind the model port. Private."""
+"""LiteLLM behind the model port."""

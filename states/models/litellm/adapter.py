@@ -9,6 +9,10 @@ from typing import Any
 import anyio
 from pydantic import BaseModel
 
+from agent_brain.common.litellm.connections import connections
+from agent_brain.common.litellm.setup import litellm_on_asyncio, model_entry, provider_of
+from agent_brain.common.secrets import model_secrets, register_secrets
+from agent_brain.common.values import is_amount, is_count
 from agent_brain.memories.message import Message
 from agent_brain.states.aclosing import closing
 from agent_brain.states.errors import (
@@ -19,11 +23,12 @@ from agent_brain.states.errors import (
     LLMTimeoutError,
     StateDefinitionError,
 )
-from agent_brain.states.hook_chain import model_attempt
 from agent_brain.states.hook_requests import ModelRequest
+from agent_brain.states.model_stream import model_attempt
 from agent_brain.states.models.interception import RealCall, about_to_call, intercepted, real_call
 from agent_brain.states.models.litellm.attempt import Attempt
 from agent_brain.states.models.litellm.errors import requested_wait
+from agent_brain.states.models.litellm.faults import faults_of
 from agent_brain.states.models.litellm.messages import origin, to_wire
 from agent_brain.states.models.litellm.schemas import response_format
 from agent_brain.states.models.litellm.usage import PRICES
@@ -31,10 +36,6 @@ from agent_brain.states.models.llm import LLM, Piece, Thought
 from agent_brain.states.retry import RetryPolicy
 from agent_brain.states.usage import Usage
 from agent_brain.tools.base import BaseTool
-from agent_brain.tools.litellm.connections import connections
-from agent_brain.tools.litellm.setup import litellm_on_asyncio, model_entry, provider_of
-from agent_brain.tools.secrets import model_secrets, register_secrets
-from agent_brain.tools.values import is_amount, is_count
 
 _TRANSIENT = (LLMRateLimitError, LLMTimeoutError, LLMConnectionError, LLMServerError)
 _CACHE_POINTS = ({"location": "message", "role": "system"}, {"location": "message", "index": -1})
@@ -99,7 +100,8 @@ class LiteLLM(LLM):
             the brain.
 
     Raises:
-        StateDefinitionError: An empty name, or a number out of range.
+        StateDefinitionError: An empty name, or one without a provider that litellm knows; a number
+            out of range, or a misspelt parameter.
     """
 
     def __init__(
@@ -132,6 +134,8 @@ class LiteLLM(LLM):
         problems = self._problems()
         if problems:
             raise StateDefinitionError(f"LiteLLM({model!r}) cannot be used: {'; '.join(problems)}")
+        if faults := faults_of(self):
+            raise StateDefinitionError("; ".join(faults))
 
     def _problems(self) -> list[str]:
         found = []

@@ -1,4 +1,4 @@
-"""One attempt at a model call: a request through litellm and its response. Private."""
+"""One attempt at a model call: a request through litellm and its response."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 
+from agent_brain.common.aio import CLEANUP_SECONDS
+from agent_brain.common.litellm.connections import connections
+from agent_brain.common.litellm.setup import load_litellm
+from agent_brain.common.text import count_tokens
 from agent_brain.memories.message import Message
 from agent_brain.states.errors import LLMError, LLMTimeoutError
 from agent_brain.states.models.litellm.chunks import ChunkReader
@@ -17,11 +21,7 @@ from agent_brain.states.models.litellm.usage import estimated_usage, is_plausibl
 from agent_brain.states.models.litellm.watch import StreamWatch
 from agent_brain.states.models.llm import Finish, Piece
 from agent_brain.states.usage import Usage
-from agent_brain.tools.aio import CLEANUP_SECONDS
 from agent_brain.tools.base import BaseTool
-from agent_brain.tools.litellm.connections import connections
-from agent_brain.tools.litellm.setup import load_litellm
-from agent_brain.tools.text import count_tokens
 
 if TYPE_CHECKING:
     from agent_brain.states.models.litellm.adapter import LiteLLM

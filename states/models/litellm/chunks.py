@@ -1,4 +1,4 @@
-"""Read the chunks of a litellm stream into text, thoughts and complete actions. Private."""
+"""Read the chunks of a litellm stream into text, thoughts and complete actions."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 from pydantic import BaseModel, JsonValue
 
+from agent_brain.common.text import clean
 from agent_brain.states.models.litellm.messages import CALLS, MESSAGE, ORIGIN
 from agent_brain.states.models.llm import Finish, FinishReason, Thought
 from agent_brain.tools.action import Action
-from agent_brain.tools.text import clean
 
 _REASONS: Mapping[str, FinishReason] = {
     "stop": "stop",

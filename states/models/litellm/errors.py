@@ -1,4 +1,4 @@
-"""Translate what litellm raises into the errors of this library, without secrets. Private."""
+"""Translate what litellm raises into the errors of this library, without secrets."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
+from agent_brain.common.litellm.setup import load_litellm
+from agent_brain.common.secrets import scrub, secret_values
+from agent_brain.common.text import clean, shorten
 from agent_brain.states.errors import (
     ContextWindowError,
     LLMAuthenticationError,
@@ -19,9 +22,6 @@ from agent_brain.states.errors import (
     LLMTimeoutError,
 )
 from agent_brain.states.retry import retry_after
-from agent_brain.tools.litellm.setup import load_litellm
-from agent_brain.tools.secrets import scrub, secret_values
-from agent_brain.tools.text import clean, shorten
 
 _LONGEST = 500  # tokens of a provider's own words in an error
 

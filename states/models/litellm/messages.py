@@ -1,4 +1,4 @@
-"""Translate messages into litellm's form, for any provider. Private."""
+"""Translate messages into litellm's form, for any provider."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def to_wire(
 
     Empty texts are left out: some providers reject them, and litellm would replace them by a
     sentence of its own. Tool names that a model made up are cleaned, since providers reject a whole
-    request for one. Pictures that are not sent leave a note.
+    request for one. Pictures that are not sent, and answers of pictures alone, leave a note.
 
     Args:
         messages: The conversation.
@@ -50,9 +50,9 @@ def to_wire(
         entry = message.to_dict()
         if message.role is Role.ASSISTANT:
             if not message.attachments and not message.content.strip():
-                if not message.tool_calls:
+                if not message.tool_calls and not message.metadata.get("images"):
                     continue
-                entry["content"] = None
+                entry["content"] = None if message.tool_calls else "[picture]"
             _name_calls(entry)
             _add_provider_data(entry, message.metadata.get("provider_data"), family)
         wire.append(entry)

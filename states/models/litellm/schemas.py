@@ -16,6 +16,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from agent_brain.states.output_unions import resolved
+
 _KEPT = frozenset(
     """type enum description pattern format multipleOf minimum maximum exclusiveMinimum
     exclusiveMaximum minItems maxItems""".split()
@@ -65,8 +67,7 @@ class _Strict:
         Raises:
             _NotStrictError: It cannot be adapted.
         """
-        if "$ref" in schema:
-            schema = self._resolved(schema)
+        schema = self._resolved(schema)
         made = self._node({k: v for k, v in schema.items() if k != "$defs"}, 0)
         if made.get("type") != "object":
             raise _NotStrictError
@@ -74,10 +75,10 @@ class _Strict:
         return {**made, "$defs": definitions} if definitions else made
 
     def _resolved(self, node: Schema) -> Schema:
-        name = str(node["$ref"]).rsplit("/", 1)[-1]
-        if name not in self._definitions:
-            raise _NotStrictError
-        return {**self._definitions[name], **{k: v for k, v in node.items() if k != "$ref"}}
+        try:
+            return resolved(node, self._definitions)
+        except KeyError:
+            raise _NotStrictError from None
 
     def _node(self, node: Schema, level: int) -> Schema:
         if level > _MOST_LEVELS or _NOT_STRICT & node.keys():

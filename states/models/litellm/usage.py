@@ -1,4 +1,4 @@
-"""The usage of a call through litellm: reported by the provider, or estimated. Private."""
+"""The usage of a call through litellm: reported by the provider, or estimated."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from agent_brain.common.litellm.setup import load_litellm, model_entry
+from agent_brain.common.text import count_tokens
 from agent_brain.memories.message import Message
-from agent_brain.memories.views.tokens import message_tokens
+from agent_brain.memories.views.tokens import request_tokens
 from agent_brain.states.usage import Usage
 from agent_brain.tools.base import BaseTool
-from agent_brain.tools.litellm.setup import load_litellm, model_entry
-from agent_brain.tools.text import count_tokens, to_compact_json
 
 PRICES = _IN, _OUT = "input_cost_per_token", "output_cost_per_token"
 """Prices given by the user. litellm would apply them to all calls of the model in the process."""
@@ -52,8 +52,7 @@ def estimated_usage(
 
     The other parameters are those of :func:`reported_usage`.
     """
-    read = sum(message_tokens(message, count_tokens) for message in messages)
-    read += sum(count_tokens(to_compact_json(tool.to_dict())) for tool in tools)
+    read = request_tokens(messages, tools)
     wrote = sum(map(count_tokens, written))
     usage = load_litellm().Usage(
         prompt_tokens=read, completion_tokens=wrote, total_tokens=read + wrote

@@ -1,4 +1,4 @@
-"""Read what litellm drops or cannot read in the stream of a provider. Private."""
+"""Read what litellm drops or cannot read in the stream of a provider."""
 
 from __future__ import annotations
 

@@ -12,10 +12,13 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.skipif(  # it takes seconds to import, which only the program does
-    find_spec("inspect_ai") is None,
-    reason="needs inspect-ai: pip install 'agent-brain[inspect]'",
-)
+pytestmark = [
+    pytest.mark.thorough,  # the program that they look at takes ten seconds
+    pytest.mark.skipif(  # it takes seconds to import, which only the program does
+        find_spec("inspect_ai") is None,
+        reason="needs inspect-ai: pip install 'agent-brain[inspect]'",
+    ),
+]
 
 ROOT = Path(__file__).parents[3]
 

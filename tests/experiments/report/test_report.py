@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from agent_brain.errors import ExperimentError
-from agent_brain.experiments.case import CaseResult, Cell, Outcome
-from agent_brain.experiments.report.load import load_report
-from agent_brain.experiments.report.report import Report
+from agent_brain.experiments.case import CaseResult, Outcome
+from agent_brain.experiments.cells import Cell
+from agent_brain.experiments.report.report import Report, load_report
 from agent_brain.experiments.report.terminal import terminal
 from agent_brain.experiments.report.words import dollars
 from tests.experiments.report.made import MESSAGES, VECTOR, case, info_of, report_of
@@ -54,7 +55,7 @@ def test_a_difference_that_is_found_is_said() -> None:
 def test_the_interval_of_a_difference_is_that_of_the_better_cell() -> None:
     report = report_of({VECTOR: "----------", MESSAGES: "++++++++++"})
 
-    assert report.versus(VECTOR).high < 0
+    assert (report.versus(VECTOR).high or 0) < 0
     assert report.versus(VECTOR).sentence.endswith(
         "messages passes 100 points more often (95 % interval +61 to +100; p = 0.002)."
     )
@@ -78,27 +79,71 @@ def test_each_kind_of_failure_counts_as_failed_and_is_shown_apart() -> None:
     assert "| react | t2 | crashed | Error2: no |" in report.to_markdown()
 
 
+def of_scores(tasks: int, vector: Sequence[float], messages: Sequence[float]) -> Report:
+    """Scores of two cells, again and again."""
+    cases = [
+        case(cell, f"t{n}", score=scores[n % len(scores)])
+        for cell, scores in ((VECTOR, vector), (MESSAGES, messages))
+        for n in range(tasks)
+    ]
+    return Report(info_of(tasks=tasks), cases)
+
+
 def test_scores_between_0_and_1_are_shown_with_the_interval_of_their_difference() -> None:
-    cases = [case(VECTOR, f"t{n}", score=0.9 if n else 1.0) for n in range(8)]
-    cases += [case(MESSAGES, f"t{n}", False, score=0.5 if n else 0.4) for n in range(8)]
-    report = Report(info_of(tasks=8), cases)
+    report = of_scores(40, vector=[1.0, 0.8], messages=[0.4, 0.6])
+    found, score = report.versus(VECTOR).score_difference, report.cell(VECTOR).score
 
-    found = report.versus(VECTOR)
-
-    assert found.score_difference is not None
-    assert 0 < found.score_difference.low < 0.425 < found.score_difference.high < 0.6
-    assert found.sentence.endswith(" points (95 % interval).")
-    assert "0.49 (0.21–0.78)" in report.to_markdown()
+    assert found is not None
+    assert (found.mean, score.mean) == pytest.approx((0.4, 0.9))
+    assert 0.3 < (found.low or 0) < 0.4 < (found.high or 1) < 0.5
+    assert 0.8 < (score.low or 0) < 0.9 < (score.high or 1) < 0.95
+    between = re.search(
+        r"Mean scores differ by \+40 points \(95 % interval \+3\d to \+4\d\)\.$",
+        report.versus(VECTOR).sentence,
+    )
+    assert between
+    assert between[0] in str(report).replace("\n  ", " ")
+    assert re.search(r"0\.90 \(0\.8\d–0\.9\d\)", report.to_markdown())
     assert report_of(TWENTY).versus(VECTOR).score_difference is None
     assert "score" not in report_of(TWENTY).to_markdown()
 
 
-def test_equal_scores_do_not_show_that_the_means_are_equal() -> None:
-    cases = [case(cell, f"t{n}", score=0.7) for cell in (MESSAGES, VECTOR) for n in range(8)]
-    found = Report(info_of(tasks=8), cases).versus(VECTOR)
+@pytest.mark.parametrize(
+    ("report", "why"),
+    [
+        (of_scores(28, [1.0, 0.8], [0.4, 0.6]), "fewer than 30 tasks"),
+        (of_scores(40, [0.9, 0.9], [0.5, 0.5]), "the same for all tasks"),
+    ],
+)
+def test_mean_scores_that_do_not_show_their_spread_have_no_interval(
+    report: Report, why: str
+) -> None:
+    for found in (report.versus(VECTOR).score_difference, report.cell(VECTOR).score):
+        assert found is not None
+        assert (found.low, found.high, found.no_interval) == (None, None, why)
+    sentence = f"Mean scores differ by +40 points (no interval: {why})."
+    assert report.versus(VECTOR).sentence.endswith(sentence)
+    assert sentence in " ".join(str(report).split())
+    assert sentence in report.to_markdown()
+    assert sentence in report.to_html()
+    assert "| 0.90 |" in report.to_markdown()
+    assert any("no interval of mean scores" in one for one in report.warnings) == ("30" in why)
 
-    assert found.score_difference is not None
-    assert found.score_difference.low < -0.1 < 0.1 < found.score_difference.high
+
+def test_the_difference_of_fewer_than_10_tasks_has_no_interval() -> None:
+    found, alike = (
+        report_of({VECTOR: "+" * 9, MESSAGES: other}).versus(VECTOR) for other in ("-" * 9, "+" * 9)
+    )
+
+    assert found.significant
+    assert (found.difference, found.low, found.high) == (1, None, None)
+    assert found.sentence.endswith("more often (no interval: fewer than 10 tasks; p = 0.004).")
+    assert alike.sentence.endswith("was seen (no interval: fewer than 10 tasks).")
+    assert (
+        report_of({VECTOR: "+" * 10, MESSAGES: "+" * 10})
+        .versus(VECTOR)
+        .sentence.endswith("was seen (95 % interval -28 to +28 points).")
+    )
 
 
 def test_a_task_counts_once_however_often_it_was_repeated() -> None:
@@ -112,7 +157,6 @@ def test_a_task_counts_once_however_often_it_was_repeated() -> None:
     found = report.versus(VECTOR)
 
     assert (found.difference, found.p) == (0, 1)
-    assert found.low < 0 < found.high
     assert found.sentence.startswith(
         "vector passed 3 of 4, messages 1 of 4 on the same 2 tasks, repeated unequally often and "
         "counted once each: no difference was seen"
@@ -134,7 +178,8 @@ def test_repeats_of_a_task_are_no_tasks_of_their_own() -> None:
     assert (found.tasks, found.cases, found.passed) == (5, (20, 20), (20, 0))
     assert found.p == 0.0625  # and not 2 / 2**20
     assert (
-        "20 of 20, messages 0 of 20 on the same 5 tasks, repeated: no conclusion" in found.sentence
+        "20 of 20, messages 0 of 20 on the same 5 tasks, repeated: no conclusion (no interval: "
+        "fewer than 10 tasks; p = 0.062)." in found.sentence
     )
     assert found.sentence.endswith("A difference of this size needs about 6 tasks.")
 

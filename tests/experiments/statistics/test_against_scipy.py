@@ -9,13 +9,12 @@ from agent_brain.experiments.statistics import (
     holm,
     mcnemar_exact,
     mcnemar_power,
-    paired_bootstrap,
+    mean_bootstrap,
     paired_interval,
     sign_flip,
     tasks_needed,
     wilson,
 )
-from agent_brain.experiments.statistics.interval import student_quantile
 from agent_brain.experiments.statistics.power import tasks_needed_by_formula
 from agent_brain.experiments.statistics.rates import effective_size
 
@@ -84,22 +83,6 @@ def test_the_randomisation_test(differences: list[int], p: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "confidence, freedom, quantile",
-    [
-        (0.95, 1, 12.706204736174694),
-        (0.95, 2, 4.302652729749462),
-        (0.95, 9, 2.262157162798205),
-        (0.99, 7, 3.4994832973504924),
-        (0.8, 30, 1.3104150253913955),
-        (0.95, 1_999, 1.9611514201705635),
-        (0.95, 2_001, 1.959963984540054),
-    ],
-)
-def test_quantiles_of_student(confidence: float, freedom: int, quantile: float) -> None:
-    assert student_quantile(confidence, freedom) == pytest.approx(quantile, rel=1e-9)
-
-
-@pytest.mark.parametrize(
     "tasks, gained, lost, alpha, power",
     [
         (20, 0.3, 0.05, 0.05, 0.3211718577891794),
@@ -155,26 +138,24 @@ def test_repeats_that_all_agree_are_worth_one_case_a_task() -> None:
 def test_the_bootstrap_of_wins_and_losses_is_the_interval_of_jeffreys(
     better: int, n: int, low: float, high: float
 ) -> None:
-    wins = [1.0] * better + [0.0] * (n - better)
-    losses = [1.0 - win for win in wins]
-    found = paired_bootstrap(wins, losses, samples=100_000)
+    differences = [1.0] * better + [-1.0] * (n - better)
+    found = mean_bootstrap(differences, lowest=-1, samples=100_000)
 
     assert found == pytest.approx((2 * low - 1, 2 * high - 1), abs=0.008)
+    wins = [max(0.0, one) for one in differences]
+    assert mean_bootstrap(wins, samples=100_000) == pytest.approx((low, high), abs=0.004)
 
 
 def test_the_bootstrap_widens_for_few_tasks_and_is_the_same_each_time() -> None:
-    first, second = (
-        [0.9, 0.8, 0.7, 0.9, 0.6, 0.8, 1.0, 0.7],
-        [0.5, 0.6, 0.7, 0.4, 0.5, 0.9, 0.6, 0.5],
-    )
+    differences = [0.4, 0.2, 0.0, 0.5, 0.1, -0.1, 0.4, 0.2]
 
-    low, high = paired_bootstrap(first, second, seed=1)
+    low, high = mean_bootstrap(differences, lowest=-1, seed=1)
 
-    # Student's interval of the same differences is 0.0478 to 0.3772.
-    assert low < 0.048 < 0.377 < high
-    assert (low, high) == pytest.approx((0.048, 0.377), abs=0.15)
-    assert paired_bootstrap(first, second, seed=1) == (low, high)
-    assert paired_bootstrap([], []) == pytest.approx((-1, 1), abs=0.01)
+    # Student's interval of the same differences is 0.0369 to 0.3881.
+    assert low < 0.037 < 0.388 < high
+    assert (low, high) == pytest.approx((0.037, 0.388), abs=0.15)
+    assert mean_bootstrap(differences, lowest=-1, seed=1) == (low, high)
+    assert mean_bootstrap([], lowest=-1) == pytest.approx((-1, 1), abs=0.01)
 
 
 @pytest.mark.parametrize(
@@ -184,10 +165,10 @@ def test_the_bootstrap_widens_for_few_tasks_and_is_the_same_each_time() -> None:
         (lambda: wilson(1, 2, confidence=95), "must be between 0 and 1"),
         (lambda: mcnemar_exact(-1, 2), "numbers from 0"),
         (lambda: paired_interval([[1]], []), "1 tasks of one and 0 of the other"),
-        (lambda: paired_bootstrap([1.0], []), "1 tasks of one and 0 of the other"),
         (lambda: paired_interval([[2.0]], [[0.0]]), "must be from 0 to 1"),
         (lambda: paired_interval([[]], [[]]), "a task has no score"),
-        (lambda: paired_bootstrap([float("nan")], [0.0]), "must be from 0 to 1"),
+        (lambda: mean_bootstrap([float("nan")]), "must be from 0.0 to 1.0"),
+        (lambda: mean_bootstrap([-0.1]), "must be from 0.0 to 1.0"),
         (lambda: sign_flip([0.5]), "must be whole numbers"),  # type: ignore[list-item]
         (lambda: holm([0.01, float("nan")]), "must be from 0 to 1"),
         (lambda: tasks_needed(float("nan"), 0.1), "must be shares of all tasks"),

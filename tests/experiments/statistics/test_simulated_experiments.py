@@ -5,33 +5,34 @@
 
 from __future__ import annotations
 
-from math import comb
+from math import comb, isnan
 
 import pytest
 
 from agent_brain.experiments.statistics import tasks_needed, wilson
 from benchmarks.statistics import PLANTED, TIES, Agents, scores_held, shares, simulate
+from tests.support.thorough import thorough
 
 EXPERIMENTS = 200
 
 
-@pytest.mark.parametrize("tasks, repeat", [(40, 1), (20, 3)])
+@pytest.mark.parametrize("tasks, repeat", [(20, 3), *thorough([(40, 1)])])
 def test_a_planted_tie_is_not_found(tasks: int, repeat: int) -> None:
     seen = simulate(Agents(rates=TIES, tasks=tasks, repeat=repeat), EXPERIMENTS, seed=5)
 
     assert seen.false <= 0.05
 
 
-@pytest.mark.parametrize("tasks, repeat", [(5, 1), (10, 2), (20, 1), (20, 3)])
+@pytest.mark.parametrize("tasks, repeat", [(5, 1), (20, 3), *thorough([(10, 2), (20, 1)])])
 def test_95_percent_of_the_intervals_hold_the_true_rates(tasks: int, repeat: int) -> None:
     seen = simulate(Agents(tasks=tasks, repeat=repeat), EXPERIMENTS, seed=6)
 
-    assert 0.94 <= seen.rates <= 0.995  # 1,000 intervals: one standard error is 0.007
-    assert 0.94 <= seen.differences <= 0.995
+    assert 0.94 <= seen.rates <= 0.98  # 1,000 intervals: one standard error is 0.007
+    assert 0.94 <= seen.differences <= 0.98 if tasks >= 10 else isnan(seen.differences)
     assert seen.wrong_way <= 0.025
 
 
-@pytest.mark.parametrize("tasks, repeat", [(6, 3), (10, 2), (20, 3)])
+@pytest.mark.parametrize("tasks, repeat", [(6, 3), *thorough([(10, 2), (20, 3)])])
 def test_the_intervals_of_experiments_that_were_stopped_hold_the_true_rates(
     tasks: int, repeat: int
 ) -> None:
@@ -39,15 +40,15 @@ def test_the_intervals_of_experiments_that_were_stopped_hold_the_true_rates(
     seen = simulate(agents, EXPERIMENTS, seed=9)
     tied = simulate(Agents(rates=TIES, tasks=tasks, repeat=repeat, stopped=0.5), 100, seed=9)
 
-    assert 0.93 <= seen.rates <= 0.995
-    assert 0.94 <= seen.differences <= 0.998
+    assert 0.93 <= seen.rates <= 0.98
+    assert 0.94 <= seen.differences <= 0.98 if tasks >= 10 else isnan(seen.differences)
     assert tied.false <= 0.05
 
 
 @pytest.mark.parametrize("equal", [True, False])
 @pytest.mark.parametrize(
     "tasks, failures",
-    [(6, (0.05, 0.0)), (20, (0.05, 0.0)), (10, (0.05, 0.15)), (20, (0.05, 0.15)), (15, (0.3, 0.1))],
+    [(30, (0.05, 0.0)), (60, (0.05, 0.0)), (30, (0.05, 0.15)), (30, (0.3, 0.1))],
 )
 def test_the_intervals_of_mean_scores_hold_rare_failures(
     tasks: int, failures: tuple[float, float], equal: bool

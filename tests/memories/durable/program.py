@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sqlite3
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -71,10 +70,10 @@ class KilledJournal(SQLiteJournal):
         super().__init__(path)
         self.left = after
 
-    def _open(self) -> sqlite3.Connection:
-        connection = super()._open()
-        connection.set_trace_callback(self.count_down)
-        return connection
+    def _open(self) -> None:
+        super()._open()
+        assert self._file.main is not None
+        self._file.main.set_trace_callback(self.count_down)
 
     def count_down(self, statement: str) -> None:
         self.left -= 1

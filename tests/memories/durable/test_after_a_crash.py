@@ -23,6 +23,7 @@ from agent_brain.memories.views.groups import group, is_whole
 from tests.memories.durable.whole_runs import WholeRun
 from tests.support import postgres_server, redis_server
 from tests.support.journals import Killed, MortalJournal
+from tests.support.thorough import thorough
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyncio"])]
 
@@ -56,7 +57,7 @@ async def change(memory: MessagesMemory | DurableMemory, what: str) -> None:
 
 
 @pytest.mark.parametrize("what", CHANGES)
-@pytest.mark.parametrize(("net", "memory"), [("react", "messages"), ("map", "own")])
+@pytest.mark.parametrize(("net", "memory"), [("react", "messages"), *thorough([("map", "own")])])
 async def test_a_session_that_was_changed_after_a_crash(
     net: str, memory: str, what: str, journal: Journal, tmp_path: Path
 ) -> None:

@@ -38,6 +38,7 @@ from tests.memories.durable.killed_runs import open_journal
 from tests.memories.durable.own import ListMemory
 from tests.memories.durable.test_branches import NAMES, Work
 from tests.support.journals import MortalJournal
+from tests.support.thorough import first_of
 
 TO = "copy"
 
@@ -110,7 +111,7 @@ async def finish(run: BranchingRun, journal: Journal, outcome: Outcome) -> None:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", first_of(KINDS, "nested in branch", "waiting"))
 async def test_branches_finish_in_a_copy(
     kind: str, way: Callable[[Journal, Journal], Awaitable[None]], tmp_path: Path
 ) -> None:

@@ -40,7 +40,8 @@ from agent_brain.testing import ModelCall
 from agent_brain.tools import Action
 from tests.nets.models import FunctionLLM, last_user, text_of
 from tests.support import cutting_proxy_threads, postgres_server, redis_server
-from tests.support.journals import MortalJournal
+from tests.support.journals import Killed, MortalJournal
+from tests.support.thorough import first_of, thorough
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyncio"])]
 
@@ -208,10 +209,11 @@ KINDS = [  # the net, its branches, and which writes: every one, every second â€
     ("approval parallel", "ab", 5),
     ("approval nested in branch", "a", 3),
 ]
+USUAL = [KINDS[at] for at in (1, 5, 7, 9, 13)]
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize(("kind", "names", "every"), KINDS)
+@pytest.mark.parametrize(("kind", "names", "every"), first_of(KINDS, *USUAL))
 async def test_a_write_that_fails_leaves_what_a_kill_leaves(
     kind: str, names: str, every: int, after: bool
 ) -> None:
@@ -232,6 +234,51 @@ async def test_a_write_that_fails_leaves_what_a_kill_leaves(
         async with dead.process(dead_store) as brain:
             await dead.go_on(brain)
         assert (life.result.answer, life.paid) == (dead.result.answer, dead.paid), write
+
+
+class Flaky(MortalJournal):
+    """Fails once, at a request, whether it reads or writes.
+
+    Args:
+        store: The store.
+        fails_at: The number of the request, from 1; 0 for none.
+    """
+
+    def __init__(self, store: Journal, fails_at: int = 0) -> None:
+        super().__init__(store)
+        self.requests, self.fails_at = 0, fails_at
+
+    def _check(self) -> None:
+        self.requests += 1
+        if self.requests == self.fails_at:
+            raise Lost("")
+
+
+async def test_a_request_that_fails_can_be_made_again() -> None:
+    whole, counted = Life("approval nested", "a"), Flaky(RamJournal())
+    async with whole.process(counted) as brain:
+        opened = counted.requests
+        await whole.go_on(brain)
+    for request in range(opened + 1, counted.requests + 1):
+        life, store = Life("approval nested", "a"), RamJournal()
+        async with life.process(Flaky(store, request)) as brain:
+            with pytest.raises(Lost):
+                await life.go_on(brain)
+            await life.go_on(brain)  # with the same memory object
+        await life.check(whole, store)
+
+
+@pytest.mark.parametrize("kind", ["approval parallel", "approval mapped"])
+async def test_what_a_person_has_decided_is_not_asked_again_after_a_kill(kind: str) -> None:
+    life, store = Life(kind, "ab"), RamJournal()
+    async with life.process(store) as brain:
+        assert (await brain.run("Begin.")).stop_reason == "approval"
+    with pytest.raises(Killed):
+        async with life.process(MortalJournal(store, 1, after=True)) as brain:
+            await brain.resume(approve=True)
+    async with life.process(store) as brain:
+        asked = (await brain.resume()).stop_reason
+    assert (asked, life.paid["a"], life.paid["b"]) == ("done", 1, 1)
 
 
 class Two(Enum):
@@ -409,7 +456,7 @@ FAULTS = [
 ]
 
 
-@pytest.mark.parametrize("kind", ["approval nested", "approval mapped"])
+@pytest.mark.parametrize("kind", ["approval nested", *thorough(["approval mapped"])])
 @pytest.mark.parametrize(("store", "how"), FAULTS)
 async def test_a_store_that_fails_at_a_write_loses_and_repeats_nothing(
     store: str, how: str, kind: str, tmp_path: Path

@@ -17,9 +17,9 @@ from agent_brain.memories import (
     RamJournal,
     SQLiteJournal,
 )
-from agent_brain.memories.journal.lease import Lease
+from agent_brain.memories.journal.lease import Holder, Lease
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.also_on_trio]
 
 
 class Breaking(RamJournal):
@@ -71,7 +71,15 @@ async def test_a_writer_that_waited_for_an_interrupted_write_is_told() -> None:
 
 
 class KeepsLeases(SQLiteJournal):
-    """Cannot give a lease back."""
+    """Cannot give a lease back, and may lose the answer that it has one."""
+
+    loses = False
+
+    async def _take_lease(self, lease: Lease, *, over: str | None = None) -> Holder | None:
+        holder = await super()._take_lease(lease, over=over)
+        if self.loses:
+            raise JournalError("no answer")
+        return holder
 
     async def release(self, lease: Lease) -> None:
         self._heartbeat.remove(lease)
@@ -88,5 +96,10 @@ async def test_a_lease_that_could_not_be_given_back_is_taken_over_in_the_process
         with pytest.raises(LeaseHeldError):
             await other.acquire()
         await memory.release()
+        await other.acquire()
+        await other.release()
+        journal.loses = True
+        with pytest.raises(JournalError, match="no answer"):
+            await memory.acquire()
         await other.acquire()
         await other.release()

@@ -14,6 +14,7 @@ from agent_brain.memories import Journal, PostgresJournal, RedisJournal, SQLiteJ
 from agent_brain.nets import net_names
 from tests.memories.durable.life import Life, OpenJournal
 from tests.support import postgres_server, redis_server
+from tests.support.thorough import first_of, thorough
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyncio"])]
 
@@ -21,7 +22,7 @@ MEMORIES = ["messages", "windowed", "summary", "layered", "todo", "vector"]
 LONG = 40  # writes; nets that write more do so in branches that are alike
 
 
-@pytest.mark.parametrize("memory", MEMORIES)
+@pytest.mark.parametrize("memory", first_of(MEMORIES, "messages"))
 @pytest.mark.parametrize("net", net_names())
 async def test_a_kill_after_each_write_changes_nothing(
     net: str, memory: str, tmp_path: Path
@@ -40,6 +41,7 @@ async def test_a_kill_after_each_write_changes_nothing(
         await life.check_against(whole, wanted)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("memory", ["messages", "layered"])
 @pytest.mark.parametrize("net", net_names())
 async def test_kills_at_random_writes_change_nothing(net: str, memory: str, tmp_path: Path) -> None:
@@ -100,7 +102,10 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize(
     ("net", "memory"),
-    [("react", "messages"), ("react", "layered"), ("self_consistency", "messages")],
+    [
+        ("react", "messages"),
+        *thorough([("react", "layered"), ("self_consistency", "messages")]),
+    ],
 )
 async def test_it_is_so_in_every_journal(
     net: str, memory: str, after: bool, place: Place, tmp_path: Path

@@ -18,20 +18,21 @@ from agent_brain.memories import (
     Message,
     MessagesMemory,
     RamJournal,
-    RecordMemory,
     Snapshot,
+    StoredMemory,
     SummaryMemory,
     VectorMemory,
     WindowedMemory,
     session_key,
 )
-from agent_brain.memories.control import Asked
+from agent_brain.memories.control import HumanRequests
 from agent_brain.tools import Action
 from tests.support.journals import Killed, MortalJournal
+from tests.support.thorough import first_of
 
 pytestmark = pytest.mark.anyio
 
-MEMORIES: dict[str, Callable[..., RecordMemory]] = {
+MEMORIES: dict[str, Callable[..., StoredMemory]] = {
     "messages": MessagesMemory,
     "vector": VectorMemory,
     **{
@@ -46,7 +47,7 @@ MEMORIES: dict[str, Callable[..., RecordMemory]] = {
 PAY = Action(name="pay", args={"to": "SECRET"}, id="pay-1")
 
 
-async def prepare(make: Callable[..., RecordMemory], store: RamJournal) -> None:
+async def prepare(make: Callable[..., StoredMemory], store: RamJournal) -> None:
     """A session with two turns, whose second one waits for a person."""
     memory = make(journal=store)
     await memory.set_goal(Message.user("first", id="goal-1"))
@@ -57,12 +58,12 @@ async def prepare(make: Callable[..., RecordMemory], store: RamJournal) -> None:
     await memory.update([Message.assistant("paying", [PAY], id="asks")])
     memory.control.next_actions = [PAY]
     memory.control.scratch = {"plan": "pay SECRET"}
-    memory.control.asked = Asked(approvals=[PAY.id])
+    memory.control.human_requests = HumanRequests(approvals=[PAY.id])
     memory.control.status = "waiting"
     await memory.checkpoint()
 
 
-async def state_of(memory: RecordMemory) -> dict[str, Any]:
+async def state_of(memory: StoredMemory) -> dict[str, Any]:
     return {
         "goal": [m.id for m in await memory.goal()],
         "messages": [(m.id, sorted(m.tags)) for m in await memory.messages()],
@@ -82,17 +83,17 @@ def snapshot() -> Snapshot:
     )
 
 
-async def begin(memory: RecordMemory) -> None:
+async def begin(memory: StoredMemory) -> None:
     result = Message.tool("not run", PAY, is_error=True, id="result")
     await memory.begin(Message.user("third", id="goal-3"), "run-2", "REASON", before=[result])
 
 
-async def checkpoint(memory: RecordMemory) -> None:
+async def checkpoint(memory: StoredMemory) -> None:
     memory.control.step = 7
     await memory.checkpoint()
 
 
-OPERATIONS: dict[str, Callable[[RecordMemory], Awaitable[object]]] = {
+OPERATIONS: dict[str, Callable[[StoredMemory], Awaitable[object]]] = {
     "set_goal": lambda m: m.set_goal(Message.user("third", id="goal-3")),
     "begin": begin,
     "update": lambda m: m.update([Message.user(text, id=text) for text in "abc"]),
@@ -113,7 +114,7 @@ OPERATIONS: dict[str, Callable[[RecordMemory], Awaitable[object]]] = {
 FOR_GOOD = ("forget a text", "clear", "clear but the pinned", "restore", "load", "load a list")
 
 
-async def write_half_a_step(store: RamJournal, make: Callable[..., RecordMemory]) -> None:
+async def write_half_a_step(store: RamJournal, make: Callable[..., StoredMemory]) -> None:
     memory = make(journal=store)
     await memory.open()
     memory.control.status = "running"
@@ -122,7 +123,7 @@ async def write_half_a_step(store: RamJournal, make: Callable[..., RecordMemory]
 
 
 async def after_it(
-    name: str, make: Callable[..., RecordMemory], kill: int, *, after: bool
+    name: str, make: Callable[..., StoredMemory], kill: int, *, after: bool
 ) -> tuple[dict[str, Any], MortalJournal, RamJournal]:
     """The state of the next memory; and the journals, of this memory and of the next."""
     store = RamJournal()
@@ -141,7 +142,7 @@ async def after_it(
     return await state_of(later), journal, store
 
 
-@pytest.mark.parametrize("memory", MEMORIES)
+@pytest.mark.parametrize("memory", first_of(MEMORIES, "messages", "summary-1"))
 @pytest.mark.parametrize("name", [*OPERATIONS, "rollback"])
 async def test_a_kill_at_any_write_leaves_all_of_it_or_nothing(memory: str, name: str) -> None:
     make = MEMORIES[memory]
@@ -157,7 +158,7 @@ async def test_a_kill_at_any_write_leaves_all_of_it_or_nothing(memory: str, name
                 assert "SECRET" not in entries, (kill, after)
 
 
-@pytest.mark.parametrize("memory", MEMORIES)
+@pytest.mark.parametrize("memory", first_of(MEMORIES, "messages", "summary-1"))
 @pytest.mark.parametrize("name", OPERATIONS)
 @pytest.mark.parametrize("written", [False, True])
 async def test_a_write_that_fails_changes_nothing_in_ram_either(
@@ -185,7 +186,7 @@ async def test_a_write_that_fails_changes_nothing_in_ram_either(
         assert await state_of(here) == await state_of(later)
 
 
-@pytest.mark.parametrize("memory", MEMORIES)
+@pytest.mark.parametrize("memory", first_of(MEMORIES, "messages", "summary-1"))
 async def test_a_fork_that_is_cut_off_is_whole_or_absent(memory: str) -> None:
     make = MEMORIES[memory]
     for replace in (False, True):

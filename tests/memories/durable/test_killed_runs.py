@@ -7,8 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.support.thorough import THOROUGH
+
 PROGRAM = Path(__file__).with_name("killed_runs.py")
-KILLS = os.environ.get("AGENT_BRAIN_TEST_KILLS", "9")  # hundreds are for a person who waits
+USUAL = "9" if THOROUGH else "3"
+KILLS = os.environ.get("AGENT_BRAIN_TEST_KILLS", USUAL)  # hundreds are for a person who waits
 
 
 def test_a_run_that_is_killed_at_any_moment_is_whole_in_the_end(

@@ -19,7 +19,7 @@ from tests.nets.models import FunctionLLM
 
 pytestmark = pytest.mark.anyio
 
-TIMEOUT = 0.1  # seconds, which a call that is cut off takes
+TIMEOUT = 0.5  # seconds, which a call that is cut off takes
 IN_DOUBT = "may or may not have taken effect"
 
 

@@ -7,12 +7,15 @@ from pathlib import Path
 import pytest
 
 from tests.memories.durable.life import Life
+from tests.support.thorough import thorough
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyncio"])]
 
 
 @pytest.mark.parametrize("memory", ["own", "own with state"])
-@pytest.mark.parametrize(("net", "every"), [("react", 1), ("plan_execute", 3), ("debate", 11)])
+@pytest.mark.parametrize(
+    ("net", "every"), [("react", 1), *thorough([("plan_execute", 3), ("debate", 11)])]
+)
 async def test_a_kill_at_a_write_changes_nothing(
     net: str, every: int, memory: str, tmp_path: Path
 ) -> None:

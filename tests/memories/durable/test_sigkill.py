@@ -14,6 +14,7 @@ import pytest
 
 from agent_brain.memories import Message, SQLiteJournal, WindowedMemory
 from agent_brain.memories.views.groups import group, is_whole
+from tests.support.thorough import thorough
 
 PROGRAM = Path(__file__).parent / "program.py"
 ROUNDS = 8
@@ -24,7 +25,9 @@ async def everything(folder: Path, session: str = "default") -> list[Message]:
         return await WindowedMemory(journal=journal, session=session).history()
 
 
-@pytest.mark.parametrize("name", ["messages", "windowed", "summary", "layered", "todo"])
+@pytest.mark.parametrize(
+    "name", ["messages", *thorough(["windowed", "summary", "layered", "todo"])]
+)
 def test_a_run_survives_being_killed(name: str, tmp_path: Path) -> None:
     rng = random.Random(name)
     after = [*range(4, 16), *(rng.randrange(16, 60) for _ in range(60)), 100_000]

@@ -9,6 +9,7 @@ import pytest
 
 from tests.memories.durable.life import Life
 from tests.memories.durable.test_kill_after_each_write import Place, place
+from tests.support.thorough import thorough
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyncio"])]
 
@@ -16,7 +17,7 @@ __all__ = ["place"]
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("net", ["react", "plan_execute", "self_consistency"])
+@pytest.mark.parametrize("net", ["react", *thorough(["plan_execute", "self_consistency"])])
 async def test_a_kill_at_each_write_changes_nothing(net: str, after: bool, tmp_path: Path) -> None:
     whole = Life(net, "messages", tmp_path, trace=True)
     assert await whole.live()

@@ -23,6 +23,7 @@ from agent_brain.tools import Action
 from tests.memories.durable.life import OpenJournal
 from tests.nets.models import FunctionLLM
 from tests.support.journals import Killed, MortalJournal
+from tests.support.thorough import thorough
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyncio"])]
 
@@ -183,9 +184,8 @@ KINDS = [
 
 CASES = [
     *((kind, "a", False, 2) for kind in KINDS),
-    *((kind, "ab", True, 7) for kind in KINDS[:-1]),
-    ("parallel", "abc", False, 11),
-    ("nested", "abc", False, 11),
+    *thorough((kind, "ab", True, 7) for kind in KINDS[:-1]),
+    *thorough([("parallel", "abc", False, 11), ("nested", "abc", False, 11)]),
     ("nested", "a", True, 2),
 ]
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 import anyio
 import pytest
 
+from agent_brain.common.errors import EventLoopError
 from agent_brain.memories.embedders import EmbeddingError, LiteLLMEmbedder, embed_all
-from agent_brain.tools.errors import EventLoopError
 from tests.support.openai_server import OpenAIServer
 
 pytestmark = [

@@ -79,6 +79,21 @@ def _value(client: redis.Redis, key: bytes) -> object:
     return client.get(key)
 
 
+def files_of_postgres(schema: str, url: str = POSTGRES) -> bytes:
+    """The bytes of the files of a schema's tables, long values and free space included."""
+    tables = (
+        "SELECT unnest(ARRAY[oid, nullif(reltoastrelid, 0)]) FROM pg_class "
+        f"WHERE relnamespace = '{schema}'::regnamespace AND relkind = 'r'"
+    )
+    files = run_sql(
+        "CHECKPOINT",
+        f"SELECT pg_read_binary_file(pg_relation_filepath(oid)) FROM ({tables}) AS these(oid) "
+        "WHERE oid IS NOT NULL",
+        url=url,
+    )
+    return b"".join(bytes(file) for (file,) in files)
+
+
 async def _in_postgres(schema: str) -> bytes:
     tables = run_sql(f"SELECT tablename FROM pg_tables WHERE schemaname = '{schema}'")
     rows = [row for (table,) in tables for row in run_sql(f"SELECT * FROM {schema}.{table}")]

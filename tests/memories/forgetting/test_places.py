@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from agent_brain import MessagesMemory
-from agent_brain.memories import SQLiteJournal
+from agent_brain import Message, MessagesMemory
+from agent_brain.memories import PostgresJournal, SQLiteJournal
 from tests.memories.forgetting.places import PLACES, SECRET, TEXT
-from tests.memories.forgetting.stores import on_disk
+from tests.memories.forgetting.stores import files_of_postgres, on_disk
+from tests.support.postgres_server import new_database, run_sql
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyncio"])]
 
@@ -21,3 +22,27 @@ async def test_forgetting_a_text_reaches(place: str, tmp_path: Path) -> None:
         assert SECRET.encode() in on_disk(tmp_path)
         await MessagesMemory(journal=journal).forget(text=TEXT)
         assert SECRET.encode() not in on_disk(tmp_path)
+
+
+async def test_postgres_keeps_it_in_free_space_at_most_until_the_tables_are_rewritten() -> None:
+    long = "".join(map(chr, range(0x4E00, 0x9000)))  # which is not compressed
+    said = [f"fine {n}" for n in range(50)] + [SECRET] * 50 + [long + SECRET] * 3
+    schema = "sessions"
+    with new_database() as url:
+        tables = ", ".join(f"{schema}.{name}" for name in ("entries", "sessions"))
+        values = (
+            f"SELECT histogram_bounds, most_common_vals FROM pg_stats WHERE schemaname = '{schema}'"
+        )
+        async with PostgresJournal(url, schema=schema) as journal:
+            memory = MessagesMemory(journal=journal, session="of Ann")
+            await memory.update([Message.user(text) for text in said])
+            run_sql(f"ANALYZE {tables}", url=url)  # as the server does by itself
+            assert files_of_postgres(schema, url).count(SECRET.encode()) > 50
+            kept = repr(run_sql(values, url=url))
+            assert SECRET not in kept, "the planner keeps what was said"
+            assert b"Ann".hex() not in kept, "the planner keeps names"
+            assert await memory.forget(text=TEXT) == 53
+            assert await memory.count() == 50
+            run_sql(*(f"VACUUM FULL {table}" for table in tables.split(", ")), url=url)
+            assert files_of_postgres(schema, url).count(SECRET.encode()) == 0
+            assert await memory.count() == 50

@@ -65,77 +65,76 @@ SESSIONS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", SESSIONS)
-async def test_a_session_that_is_no_text_is_refused(journal: Journal, name: str) -> None:
-    for key in (None, 5, b"s", True, ["s"]):
-        with pytest.raises(MemoryUseError, match="key of a session is a text"):
-            await SESSIONS[name](journal, key)
+async def test_a_session_that_is_no_text_is_refused(journal: Journal) -> None:
+    for call in SESSIONS.values():
+        for key in (None, 5, b"s", True, ["s"]):
+            with pytest.raises(MemoryUseError, match="key of a session is a text"):
+                await call(journal, key)
     assert await journal.sessions() == ["s"]
 
 
-@pytest.mark.parametrize("size", [0, -1, True, 1.5, None, "x"])
-async def test_a_size_of_pages_that_is_no_number_from_1_is_refused(
-    journal: Journal, size: Any
-) -> None:
-    with pytest.raises(MemoryUseError, match="size="):
-        await pages(journal, size=size)
+async def test_a_size_of_pages_that_is_no_number_from_1_is_refused(journal: Journal) -> None:
+    for size in (0, -1, True, 1.5, None, "x"):
+        with pytest.raises(MemoryUseError, match="size="):
+            await pages(journal, size=size)
     assert await pages(journal, size=2) == [2, 1]
 
 
-@pytest.mark.parametrize("after", [None, "x", 1.5, math.nan, True])
-async def test_a_number_to_read_after_that_is_none_is_refused(journal: Journal, after: Any) -> None:
-    for call in (journal.read("s", after), journal.rows("s", after), pages(journal, after=after)):
-        with pytest.raises(MemoryUseError, match="after="):
-            await call
+async def test_a_number_to_read_after_that_is_none_is_refused(journal: Journal) -> None:
+    wrong: list[Any] = [None, "x", 1.5, math.nan, True]
+    for after in wrong:
+        for call in (
+            journal.read("s", after),
+            journal.rows("s", after),
+            pages(journal, after=after),
+        ):
+            with pytest.raises(MemoryUseError, match="after="):
+                await call
 
 
-@pytest.mark.parametrize("seq", [None, "1", 1.0, math.nan, True])
-async def test_a_sequence_number_that_is_none_is_refused(journal: Journal, seq: Any) -> None:
-    calls = [journal.delete("s", [1, seq]), journal.retire("s", [1, seq])]
-    if seq is not None:
-        calls += [journal.trim("s", seq), journal.append("s", A, expect=seq)]
-    for call in calls:
-        with pytest.raises(MemoryUseError, match="sequence number is a whole number"):
-            await call
+async def test_a_sequence_number_that_is_none_is_refused(journal: Journal) -> None:
+    wrong: list[Any] = [None, "1", 1.0, math.nan, True]
+    for seq in wrong:
+        calls = [journal.delete("s", [1, seq]), journal.retire("s", [1, seq])]
+        if seq is not None:
+            calls += [journal.trim("s", seq), journal.append("s", A, expect=seq)]
+        for call in calls:
+            with pytest.raises(MemoryUseError, match="sequence number is a whole number"):
+                await call
     assert [entry.seq for entry in await journal.read("s")] == [1, 2, 3]
 
 
-@pytest.mark.parametrize(
-    ("entries", "match"),
-    [
-        ([1], "not an Entry"),
-        (["x"], "not an Entry"),
-        ("abc", "not an Entry"),
-        ([*A, Entry(None, 1)], "kind of entry 1"),  # type: ignore[arg-type]
-        ([Entry(5, 1)], "kind of entry 0"),  # type: ignore[arg-type]
-        ([*A, Entry("a", 1, version="x")], "version of entry 1"),  # type: ignore[arg-type]
-        ([Entry("a", 1, version=None)], "version"),  # type: ignore[arg-type]
-        ([Entry("a", 1, version=1.5)], "version"),  # type: ignore[arg-type]
-        ([Entry("a", 1, version=1.0)], "version"),  # type: ignore[arg-type]
-        ([Entry("a", 1, version=True)], "version"),
-        ([Entry("a", 1, version=0)], "version"),
-        ([Entry("a", 1, version=2**70)], "version"),
-    ],
-)
-async def test_entries_that_could_not_be_read_are_refused(
-    journal: Journal, entries: Any, match: str
-) -> None:
-    with pytest.raises(MemoryUseError, match=match):
-        await journal.append("s", entries)
-    with pytest.raises(MemoryUseError, match=match):
-        await journal.load("t", entries)
-    assert await journal.sessions() == ["s"]
-    assert len(await journal.read("s")) == 3
+UNREADABLE: list[Any] = [
+    ([1], "not an Entry"),
+    (["x"], "not an Entry"),
+    ("abc", "not an Entry"),
+    ([*A, Entry(None, 1)], "kind of entry 1"),  # type: ignore[arg-type]
+    ([Entry(5, 1)], "kind of entry 0"),  # type: ignore[arg-type]
+    ([*A, Entry("a", 1, version="x")], "version of entry 1"),  # type: ignore[arg-type]
+    ([Entry("a", 1, version=None)], "version"),  # type: ignore[arg-type]
+    ([Entry("a", 1, version=1.5)], "version"),  # type: ignore[arg-type]
+    ([Entry("a", 1, version=1.0)], "version"),  # type: ignore[arg-type]
+    ([Entry("a", 1, version=True)], "version"),
+    ([Entry("a", 1, version=0)], "version"),
+    ([Entry("a", 1, version=2**70)], "version"),
+]
 
 
-@pytest.mark.parametrize(
-    "seqs",
-    [(5, 3), (3, 3), (0, 1), (0,), (-3, 2), (2**53,), (2**70,), (True,), (1.5,), ("1",), (None,)],
-    ids=str,
-)
-async def test_loaded_numbers_that_do_not_grow_are_refused(journal: Journal, seqs: Any) -> None:
-    with pytest.raises(MemoryUseError, match="numbers grow from 1"):
-        await journal.load("t", numbered(*seqs))
+async def test_entries_that_could_not_be_read_are_refused(journal: Journal) -> None:
+    for entries, match in UNREADABLE:
+        with pytest.raises(MemoryUseError, match=match):
+            await journal.append("s", entries)
+        with pytest.raises(MemoryUseError, match=match):
+            await journal.load("t", entries)
+        assert await journal.sessions() == ["s"]
+        assert len(await journal.read("s")) == 3
+
+
+async def test_loaded_numbers_that_do_not_grow_are_refused(journal: Journal) -> None:
+    pairs = [(5, 3), (3, 3), (0, 1), (-3, 2)]
+    for seqs in [*pairs, (0,), (2**53,), (2**70,), (True,), (1.5,), ("1",), (None,)]:
+        with pytest.raises(MemoryUseError, match="numbers grow from 1"):
+            await journal.load("t", numbered(*seqs))
     assert await journal.sessions() == ["s"]
     assert await journal.last("t") == 0
 
@@ -155,17 +154,17 @@ async def test_entries_may_come_from_a_generator(journal: Journal) -> None:
     assert [entry.seq for entry in await journal.read("s")] == [3, 5]
 
 
-@pytest.mark.parametrize("seconds", [0, -1, math.nan, math.inf, "x", None, True, 1e-9, 1e300])
-async def test_a_time_of_a_lease_that_makes_no_sense_is_refused(
-    journal: Journal, seconds: Any
-) -> None:
-    with pytest.raises(MemoryUseError, match="seconds="):
-        await journal.acquire("s", seconds=seconds)
+async def test_a_time_of_a_lease_that_makes_no_sense_is_refused(journal: Journal) -> None:
+    wrong: list[Any] = [0, -1, math.nan, math.inf, "x", None, True, 1e-9, 1e300]
+    for seconds in wrong:
+        with pytest.raises(MemoryUseError, match="seconds="):
+            await journal.acquire("s", seconds=seconds)
     await journal.release(await journal.acquire("s"))
 
 
-@pytest.mark.parametrize("wait", [-1, math.nan, "x", None, True])
-async def test_a_time_to_wait_that_makes_no_sense_is_refused(journal: Journal, wait: Any) -> None:
-    with pytest.raises(MemoryUseError, match="wait="):
-        await journal.acquire("s", wait=wait)
+async def test_a_time_to_wait_that_makes_no_sense_is_refused(journal: Journal) -> None:
+    wrong: list[Any] = [-1, math.nan, "x", None, True]
+    for wait in wrong:
+        with pytest.raises(MemoryUseError, match="wait="):
+            await journal.acquire("s", wait=wait)
     await journal.release(await journal.acquire("s", wait=math.inf))

@@ -10,7 +10,7 @@ import pytest
 from agent_brain.memories import RamJournal, SQLiteJournal
 from agent_brain.testing import Check, journal_conformance
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.also_on_trio]
 
 ON_DISK = [
     pytest.param(check, id=f"sqlite-{check}")

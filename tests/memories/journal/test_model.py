@@ -22,6 +22,7 @@ from agent_brain.memories import (
 )
 from agent_brain.memories.errors import LeaseHeldError, LeaseLostError
 from agent_brain.memories.journal.lease import Lease
+from tests.support.thorough import examples
 
 SESSIONS = st.sampled_from(["a", "b", "", "a\x00", "ä%_'"])
 SEQS = st.sets(st.integers(0, 14))
@@ -68,7 +69,7 @@ CALLS = st.lists(
 )
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(CALLS)
 def test_both_journals_do_the_same(calls: list[tuple[Any, ...]]) -> None:
     anyio.run(compare, calls)

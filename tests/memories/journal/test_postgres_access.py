@@ -89,12 +89,7 @@ async def test_a_user_without_any_right_is_told(role) -> None:
 async def test_a_read_only_user_is_told(role) -> None:
     async with PostgresJournal(URL, schema=role) as journal:
         await journal.append("s", A)
-    run_sql(
-        PostgresJournal.layout_sql(role, role=role)
-        .partition("(true);\n")[2]
-        .replace("COMMIT;", "")
-        .partition("0);")[2]
-    )
+    run_sql("GRANT" + PostgresJournal.layout_sql(role, role=role).partition("GRANT")[2])
     run_sql(f"ALTER ROLE {role} SET default_transaction_read_only = on")
     async with PostgresJournal(url_of(role), schema=role) as journal:
         assert len(await journal.read("s")) == 1
@@ -186,7 +181,7 @@ async def test_a_wrong_argument_is_refused(wrong, said) -> None:
 async def test_without_psycopg_the_extra_is_named(monkeypatch) -> None:
     for name in [name for name in sys.modules if name.startswith("psycopg")]:
         monkeypatch.delitem(sys.modules, name)
-    for name in ("address", "connections"):
+    for name in ("address", "database"):
         monkeypatch.delitem(sys.modules, f"agent_brain.memories.journal.postgres.{name}")
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(JournalError, match=r"pip install 'agent-brain\[postgres\]'"):
@@ -218,9 +213,9 @@ async def test_journals_are_compared_by_where_they_are() -> None:
 async def test_a_newer_layout_is_refused(schema) -> None:
     async with PostgresJournal(URL, schema=schema) as journal:
         await journal.append("s", A)
-    run_sql(f"UPDATE {schema}.layout SET version = 2")
+    run_sql(f"UPDATE {schema}.journal SET version = 99")
     async with PostgresJournal(URL, schema=schema) as journal:
-        with pytest.raises(JournalError, match="layout version 2; this library reads version 1"):
+        with pytest.raises(JournalError, match="layout version 99; this library reads version 2"):
             await journal.append("s", A)
     assert run_sql(f"SELECT last FROM {schema}.sessions") == [(1,)]
 
@@ -241,7 +236,7 @@ async def test_many_create_the_tables_at_once(schema) -> None:
         for number, journal in enumerate(journals):
             group.start_soon(journal.append, f"{number}", A)
     assert len(await journals[0].sessions()) == 12
-    assert run_sql(f"SELECT version FROM {schema}.layout") == [(1,)]
+    assert run_sql(f"SELECT version FROM {schema}.journal") == [(2,)]
     for journal in journals:
         await journal.aclose()
 
@@ -256,13 +251,13 @@ async def test_tables_are_seen_with_what_is_in_them(schema) -> None:
         def look(tx) -> bool:
             tx.get("SELECT 1")
             other._open()
-            return journal._layout.is_there(tx, "journal")
+            return journal._server.layout.is_there(tx, "journal")
 
-        assert journal._connections.run("check", look)
+        assert journal._server.run("check", look)
         run_sql(f"DROP SCHEMA {schema} CASCADE")
         other._opened = False
         with pytest.raises(JournalError, match="layout version None"):
-            journal._connections.run("read", look)
+            journal._server.run("read", look)
 
 
 async def test_no_session_state_is_left_in_a_connection(schema) -> None:
@@ -278,7 +273,7 @@ async def test_no_session_state_is_left_in_a_connection(schema) -> None:
         with pytest.raises(LeaseHeldError):
             await journal.append("s", A)
         await journal.delete("s")
-        [connection] = journal._connections._idle
+        [connection] = journal._server._idle
         assert [connection.execute(show.encode()).fetchone()] == run_sql(show)
         for what in ("pg_prepared_statements", "pg_cursors"):
             count = f"SELECT count(*) FROM {what} WHERE name <> ''"
@@ -291,17 +286,17 @@ async def test_no_session_state_is_left_in_a_connection(schema) -> None:
 
 
 async def test_a_commit_waits_for_the_disk_as_it_is_told(schema, monkeypatch) -> None:
-    from agent_brain.memories.journal.postgres import connections as postgres_connections
+    from agent_brain.memories.journal.postgres import database
 
     seen: list[str] = []
 
-    class Watched(postgres_connections.Transaction):
-        def commit(self, sql: str = "") -> None:
-            if not (self._opening or self._ended):
+    class Watched(database.PostgresTransaction):
+        def commit(self) -> None:
+            if not self._begin:
                 seen.append(self.get_one("SELECT current_setting('synchronous_commit')")[0])
-            super().commit(sql)
+            super().commit()
 
-    monkeypatch.setattr(postgres_connections, "Transaction", Watched)
+    monkeypatch.setattr(database, "PostgresTransaction", Watched)
     url = f"{URL}?options=-csynchronous_commit%3D"
     for durability, default, wanted in [
         ("disk", "on", "on"), ("disk", "off", "on"), ("disk", "remote_apply", "remote_apply"),

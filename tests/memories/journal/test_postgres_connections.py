@@ -19,13 +19,13 @@ from agent_brain.memories import (
     PostgresJournal,
 )
 from agent_brain.memories.errors import LeaseHeldError
-from agent_brain.memories.journal.postgres import connections as postgres_connections
-from agent_brain.memories.journal.postgres.connections import Transaction
+from agent_brain.memories.journal.postgres import database as postgres_database
+from agent_brain.memories.journal.postgres.database import PostgresTransaction
 from agent_brain.memories.journal.postgres.errors import explain
 from tests.support.cutting_proxy_threads import CuttingProxy
 from tests.support.postgres_server import URL, new_schema, new_server, run_sql
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.also_on_trio]
 A = [Entry("a", 1), Entry("a", 2)]
 COMMIT = b"; COMMIT\0"
 
@@ -67,15 +67,22 @@ class Terminator:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.at = 0
         self.count = 0
-        execute = Transaction.execute
+        execute, commit = PostgresTransaction.execute, PostgresTransaction.commit
 
-        def counted(tx: Transaction, sql, params=None):
+        def counted(tx: PostgresTransaction, sql, params=()):
             self.count += 1
             if self.count == self.at:
                 terminate(tx._connection)
             return execute(tx, sql, params)
 
-        monkeypatch.setattr(Transaction, "execute", counted)
+        def committed(tx: PostgresTransaction) -> None:
+            self.count += 1
+            if self.count == self.at:
+                terminate(tx._connection)
+            commit(tx)
+
+        monkeypatch.setattr(PostgresTransaction, "execute", counted)
+        monkeypatch.setattr(PostgresTransaction, "commit", committed)
 
 
 def terminate(connection: psycopg.Connection) -> None:
@@ -150,7 +157,7 @@ async def test_a_call_is_done_or_raises(schema, monkeypatch, name, call) -> None
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_reading_is_tried_again(schema, monkeypatch) -> None:
     terminator = Terminator(monkeypatch)
-    monkeypatch.setattr("agent_brain.memories.journal.postgres.entries.PAGE", 2)
+    monkeypatch.setattr("agent_brain.memories.journal.sql.entries.PAGE", 2)
     async with PostgresJournal(URL, schema=schema) as journal:
         await journal.delete("s")
         await journal.append("s", [Entry("a", n) for n in range(5)])
@@ -167,8 +174,8 @@ async def test_idle_connections_that_were_ended_are_not_noticed(schema) -> None:
             for number in range(5):
                 group.start_soon(journal.append, f"{number}", A)
         last = await journal.append("s", A)
-        assert len(journal._connections._idle) > 1
-        for connection in journal._connections._idle:
+        assert len(journal._server._idle) > 1
+        for connection in journal._server._idle:
             terminate(connection)
         assert await journal.append("s", A, expect=last) == last + 2
 
@@ -227,7 +234,7 @@ async def test_a_memory_finds_out_whether_it_was_written(schema, proxy, how) -> 
 
 
 async def test_a_server_that_does_not_answer_is_not_waited_for(schema, proxy, monkeypatch) -> None:
-    monkeypatch.setattr(postgres_connections, "GRACE", 0.1)
+    monkeypatch.setattr(postgres_database, "GRACE", 0.1)
     async with PostgresJournal(through(proxy), schema=schema, timeout=0.3) as journal:
         last = await journal.append("s", A)
         proxy.at, proxy.how = b"SELECT", "never"
@@ -252,7 +259,7 @@ async def test_a_locked_session_is_waited_for_so_long(schema) -> None:
 async def test_a_writer_that_hangs_does_not_lock_a_session_for_ever(
     schema, proxy, monkeypatch
 ) -> None:
-    monkeypatch.setattr(postgres_connections, "GRACE", 0.1)
+    monkeypatch.setattr(postgres_database, "GRACE", 0.1)
     async with PostgresJournal(through(proxy), schema=schema, timeout=0.3) as hanging:
         last = await hanging.append("s", A)
         proxy.at, proxy.how = b"INSERT", "never"

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from agent_brain.memories import Entry, JournalConflictError, PostgresJournal, RamJournal
 from tests.support.postgres_server import URL, clear, new_schema
+from tests.support.thorough import examples
 
 SESSIONS = st.sampled_from(["a", "b", ""])
 SEQS = st.sets(st.integers(-1, 12), max_size=5)
@@ -51,7 +52,7 @@ def schema():
 
 
 @settings(
-    max_examples=60,
+    max_examples=examples(60),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(OPERATIONS)

@@ -8,8 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent_brain.memories import Entry, JournalError, PostgresJournal, session_key
-from agent_brain.memories.journal.postgres.layout import SORTED
+from agent_brain.memories.journal.sql.sessions import INDEXED
 from tests.support.postgres_server import URL, clear, new_schema
+from tests.support.thorough import examples
 
 pytestmark = pytest.mark.anyio
 ASYNCIO = pytest.mark.parametrize("anyio_backend", ["asyncio"])
@@ -30,7 +31,7 @@ def schema():
 
 
 @settings(
-    max_examples=60,
+    max_examples=examples(60),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(st.lists(NAMES, min_size=2, max_size=5, unique=True), NAMES)
@@ -55,7 +56,7 @@ async def check_names(schema: str, names: list[str], prefix: str) -> None:
             assert read == ([] if gone else [(name, name), ("a", 1)])
 
 
-@pytest.mark.parametrize("length", [SORTED - 1, SORTED, SORTED + 1, 10_000])
+@pytest.mark.parametrize("length", [INDEXED - 1, INDEXED, INDEXED + 1, 10_000])
 @ASYNCIO
 async def test_long_names_are_compared_to_their_end(schema, length) -> None:
     clear(schema)

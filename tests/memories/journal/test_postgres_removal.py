@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import psycopg
@@ -30,16 +31,14 @@ def schema():
 
 def age(schema: str, session: str) -> None:
     """Make a session two hours older, as its journal would have written it."""
-    from agent_brain.memories.journal.postgres.sessions import Record
+    from agent_brain.memories.journal.sql.sessions import COUNTS, Counts
 
-    names = "last", "live", "retired", "created", "updated", "written"
-    row = run_sql(f"SELECT {', '.join(names)} FROM {schema}.sessions WHERE key = '{session}'")[0]
-    values = dict(zip(names, row, strict=True))
-    values["written"] -= 7_200_000
-    record = Record(**values)
+    row = run_sql(f"SELECT {', '.join(COUNTS)} FROM {schema}.sessions WHERE key = '{session}'")[0]
+    counts = Counts(*row)
+    counts = replace(counts, written=counts.written - 7_200_000)
     run_sql(
-        f"UPDATE {schema}.sessions SET written = {record.written}, "
-        f"checksum = {record.seal(session)} WHERE key = '{session}'"
+        f"UPDATE {schema}.sessions SET written = {counts.written}, "
+        f"checksum = {counts.seal(session)} WHERE key = '{session}'"
     )
 
 
@@ -55,7 +54,7 @@ def tuples(url: str) -> list[bytes]:
     schema = "agent_brain"
     run_sql("CREATE EXTENSION IF NOT EXISTS pageinspect", url=url)
     found = []
-    for table in ("live", "history", "sessions"):
+    for table in ("entries", "sessions"):
         size = run_sql(f"SELECT pg_relation_size('{schema}.{table}') / 8192", url=url)[0][0]
         for page in range(size):
             rows = run_sql(
@@ -87,7 +86,7 @@ async def test_scrubbing_is_not_stopped_by_a_reader(schema, caplog) -> None:
         await journal.append("s", [Entry("a", "secret")])
         with psycopg.connect(URL) as reader:
             reader.execute(
-                f"BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM {schema}.live".encode()
+                f"BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM {schema}.entries".encode()
             )
             assert await journal.delete("s") == 1
         assert await journal.read("s") == []
@@ -179,6 +178,14 @@ async def test_opening_a_session_reads_no_history(schema) -> None:
         await journal.append("s", A * 500)
         assert await journal.retire("s", range(1, 498)) == 497
         assert len(await journal.rows("s")) == 3
-    assert run_sql(f"SELECT count(*) FROM {schema}.live") == [(3,)]
-    plan = run_sql(f"EXPLAIN SELECT * FROM {schema}.live ORDER BY seq")
-    assert not any("history" in row[0] for row in plan)
+    live = f"SELECT seq FROM {schema}.entries WHERE session = 1 AND retired = 0 ORDER BY seq"
+    [plan] = [
+        [
+            row[0]
+            for row in run_sql(
+                "SET enable_seqscan = off", "SET enable_bitmapscan = off", f"EXPLAIN {live}"
+            )
+        ]
+    ]
+    assert any("Index Cond: ((session = 1) AND (retired = 0))" in line for line in plan)
+    assert not any("Sort" in line for line in plan)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from agent_brain.memories import Entry, JournalConflictError, RamJournal, RedisJournal
 from tests.support.redis_server import journal_prefix, redis_url
+from tests.support.thorough import examples
 
 SESSIONS = st.sampled_from(["a", "b", ""])
 DATA = st.recursive(
@@ -44,7 +45,7 @@ def server() -> None:
     redis_url()
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(OPERATIONS)
 def test_both_journals_do_the_same(operations) -> None:
     anyio.run(compare, operations)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from agent_brain.memories import Entry, JournalError, RedisJournal
 from agent_brain.memories.errors import MemoryDefinitionError
 from tests.support.redis_server import journal_prefix, redis_url
+from tests.support.thorough import examples
 
 HOSTILE = "}{:*?[]^\\\"'%_ /\0\r\n.s$1é汉"
 NAMES = st.text(st.sampled_from(HOSTILE) | st.characters(exclude_categories=["Cs"]), max_size=8)
@@ -20,7 +21,7 @@ def server() -> None:
     redis_url()
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(NAMES, NAMES, NAMES)
 @example("", "}", "}:entries")
 @example("a", "a}:history", "{s:a}")

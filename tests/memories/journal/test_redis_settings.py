@@ -201,8 +201,7 @@ def test_a_timeout_that_makes_no_sense_is_refused(timeout: float, anyio_backend:
 
 
 def test_the_missing_package_is_named(anyio_backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "redis.asyncio.connection", None)
-    monkeypatch.setitem(sys.modules, "redis.asyncio", None)
+    monkeypatch.setitem(sys.modules, "redis.connection", None)
     with pytest.raises(JournalError, match=r"pip install 'agent-brain\[redis\]'"):
         RedisJournal(URL)
 

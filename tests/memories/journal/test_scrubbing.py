@@ -44,7 +44,7 @@ async def test_expiry_does_not_fail_because_somebody_reads_the_file(tmp_path, op
         await memory.open()
     reader = sqlite3.connect(path, isolation_level=None)
     reader.execute("BEGIN")
-    reader.execute("SELECT count(*) FROM entry").fetchone()
+    reader.execute("SELECT count(*) FROM entries").fetchone()
     now[0] += timedelta(seconds=61)
     assert await memory.context() == []
     said = Message.user("said", created_at=now[0], id="said")

@@ -182,15 +182,16 @@ async def test_a_database_of_something_else_is_refused(tmp_path) -> None:
             await journal.append("s", [Entry("k", 1)])
 
 
-async def test_a_newer_layout_is_refused(tmp_path) -> None:
+@pytest.mark.parametrize("version", [2, 99])
+async def test_another_layout_is_refused(version: int, tmp_path) -> None:
     path = tmp_path / "journal.db"
     async with SQLiteJournal(path) as journal:
         await journal.append("s", [Entry("k", 1)])
     with sqlite3.connect(path) as db:
-        db.execute("PRAGMA user_version = 99")
+        db.execute(f"PRAGMA user_version = {version}")
     db.close()
     async with SQLiteJournal(path) as journal:
-        with pytest.raises(JournalError, match="version 99"):
+        with pytest.raises(JournalError, match=f"version {version}; this library reads"):
             await journal.read("s")
 
 
@@ -207,7 +208,7 @@ async def main():
     def die(statement):
         if statement == "VACUUM":
             os.kill(os.getpid(), signal.SIGKILL)
-    journal._connection.set_trace_callback(die)
+    journal._file.main.set_trace_callback(die)
     await memory.forget(text="SECRET")
 anyio.run(main)
 """
@@ -231,7 +232,7 @@ async def test_an_interrupted_rewriting_that_fails_again_does_not_keep_the_journ
         seq = await journal.append("s", [Entry("k", "SECRET"), Entry("k", "public")])
         with closing(sqlite3.connect(path, isolation_level=None)) as reader:
             reader.execute("BEGIN")
-            reader.execute("SELECT * FROM entry").fetchall()
+            reader.execute("SELECT * FROM entries").fetchall()
             with pytest.raises(JournalError, match="being read by another process"):
                 await SQLiteJournal(path, busy_timeout=0.01).delete("s", [seq - 1])
             async with SQLiteJournal(path, busy_timeout=0.01) as later:
@@ -290,7 +291,7 @@ async def test_a_full_disk_is_not_reported_as_damage_and_the_journal_continues_a
     async with SQLiteJournal(path) as journal:
         memory = MessagesMemory(journal=journal)
         await memory.update([Message.user("kept")])
-        connection = journal._connection
+        connection = journal._file.main
         assert connection is not None
         pages = connection.execute("PRAGMA page_count").fetchone()[0]
         connection.execute(f"PRAGMA max_page_count = {pages}")
@@ -346,7 +347,7 @@ async def test_a_file_that_may_not_be_written_is_named(tmp_path) -> None:
     path = tmp_path / "journal.db"
     async with SQLiteJournal(path) as journal:
         await journal.append("s", [Entry("k", 1)])
-        connection = journal._connection
+        connection = journal._file.main
         assert connection is not None
         connection.execute("PRAGMA query_only = ON")  # as on a file system mounted read-only
         with pytest.raises(JournalError, match=r"may not be written to.*readonly=True") as caught:
@@ -451,7 +452,7 @@ def test_the_outcome_of_an_append_that_a_task_cancel_cuts_off_is_found_out(tmp_p
         memory = MessagesMemory(journal=journal)
         await memory.open()
         held, inside = threading.Event(), threading.Event()
-        connection = journal._connection
+        connection = journal._file.main
         assert connection is not None
 
         def hold(statement: str) -> None:

@@ -13,6 +13,7 @@ from agent_brain.memories import Entry, JournalError, SQLiteJournal
 from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.journal.checks import NESTED
 from agent_brain.memories.journal.entry import from_line, to_line
+from agent_brain.memories.journal.sql.database import Transaction
 
 pytestmark = pytest.mark.anyio
 
@@ -73,11 +74,16 @@ async def test_a_wrong_argument_is_refused_and_the_journal_goes_on(
     assert kept.value is not None
 
 
+def halfway(tx: Transaction) -> None:
+    next(iter(tx.execute("SELECT key FROM sessions")))
+    raise TypeError("halfway")
+
+
 async def test_a_list_that_is_left_halfway_does_not_block_writing(journal: SQLiteJournal) -> None:
     for number in range(3):
         await journal.append(f"t{number}", [Entry("k", 1)])
     with pytest.raises(TypeError) as kept:
-        await journal._do(lambda db: journal._operations.keys(db, None))  # type: ignore[arg-type]
+        await journal._do("read", halfway)
     async with SQLiteJournal(journal.path) as other:
         await other.append("other", [Entry("k", 1)])
     await journal.append("s", [Entry("k", 4)])

@@ -18,8 +18,8 @@ import pytest
 from agent_brain.memories import Entry, JournalError, MemoryDefinitionError, SQLiteJournal
 from agent_brain.memories.errors import LeaseHeldError, LeaseLostError, MemoryUseError
 from agent_brain.memories.journal.lease import Lease, Owner
-from agent_brain.memories.journal.sqlite import journal as module
-from agent_brain.memories.journal.sqlite import operations as sqlite_operations
+from agent_brain.memories.journal.sql import journal as module
+from agent_brain.memories.journal.sqlite import database as sqlite_database
 
 pytestmark = pytest.mark.anyio
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.anyio
 async def test_a_durability_is_sqlites(durability: Any, synchronous: int, tmp_path: Path) -> None:
     async with SQLiteJournal(tmp_path / "journal.db", durability=durability) as journal:
         await journal.append("s", [Entry("k", 1)])
-        connection = journal._connection
+        connection = journal._file.main
         assert connection is not None
         assert connection.execute("PRAGMA synchronous").fetchone() == (synchronous,)
 
@@ -83,7 +83,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(sqlite_operations, "_now", clock)
+    monkeypatch.setattr(sqlite_database, "_clock", clock)
     return clock
 
 
@@ -203,8 +203,8 @@ async def test_purging_removes_the_lease_of_a_runner_that_is_gone(
         await journal.append("s", [Entry("k", 1)], lease=lease)
         clock.now += 60_000
         await journal.purge()
-        assert journal._leases is not None
-        assert journal._leases.execute("SELECT * FROM lease").fetchall() == []
+        assert journal._file.main is not None
+        assert journal._file.main.execute("SELECT * FROM sessions").fetchall() == []
 
 
 async def test_an_append_does_not_fail_as_another_session_cannot_be_purged(
@@ -213,12 +213,12 @@ async def test_an_append_does_not_fail_as_another_session_cannot_be_purged(
     monkeypatch.setattr(module, "PURGE_EVERY", 0.0)
     async with SQLiteJournal(tmp_path / "journal.db", ttl=60) as journal:
         await journal.append("damaged", [Entry("k", 1)])
-        assert journal._connection is not None
-        journal._connection.execute("UPDATE session SET checksum = 0")
+        assert journal._file.main is not None
+        journal._file.main.execute("UPDATE sessions SET checksum = 0")
         clock.now += 60_000
         assert await journal.append("s", [Entry("k", 1)]) == 1
         assert [entry.data for entry in await journal.read("s")] == [1]
-    assert "were not removed" in caplog.text
+    assert "is not removed" in caplog.text
 
 
 # Leases
@@ -330,8 +330,8 @@ async def test_leases_are_renewed_in_a_thread_and_losses_are_told(tmp_path: Path
 async def test_writing_a_lease_does_not_wait_for_the_disk(tmp_path: Path) -> None:
     async with SQLiteJournal(tmp_path / "journal.db") as journal:
         await journal.acquire("s")
-        assert journal._leases is not None
-        assert journal._leases.execute("PRAGMA synchronous").fetchone() == (1,)
+        assert journal._file.beside is not None
+        assert journal._file.beside.execute("PRAGMA synchronous").fetchone() == (1,)
 
 
 async def test_deleting_a_session_ends_its_lease(tmp_path: Path) -> None:
@@ -359,7 +359,7 @@ async def test_a_closed_journal_has_released_its_leases(tmp_path: Path) -> None:
 async def test_a_journal_that_cannot_release_its_leases_is_closed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "RELEASE_WITHIN", 1)
+    monkeypatch.setattr(sqlite_database, "HURRIED", 1)
     path = tmp_path / "journal.db"
     journal = SQLiteJournal(path)
     await journal.acquire("s")
@@ -448,7 +448,7 @@ async def test_retired_entries_are_not_read_when_a_session_is_opened(tmp_path: P
     async with SQLiteJournal(tmp_path / "journal.db") as journal:
         await journal.append("s", [Entry("k", "x" * 500) for _ in range(5000)])
         await journal.retire("s", range(1, 5000))
-        connection = journal._connection
+        connection = journal._file.main
         assert connection is not None
         steps = []
         connection.set_progress_handler(lambda: steps.append(1), 1)
@@ -457,7 +457,7 @@ async def test_retired_entries_are_not_read_when_a_session_is_opened(tmp_path: P
         assert len(steps) < 500
 
 
-@pytest.mark.parametrize("seqs", [[0], [2, 1], [1, 1], [2**32]])
+@pytest.mark.parametrize("seqs", [[0], [2, 1], [1, 1], [2**53]])
 async def test_numbers_that_cannot_be_loaded_are_refused(seqs: list[int], tmp_path: Path) -> None:
     async with SQLiteJournal(tmp_path / "journal.db") as journal:
         with pytest.raises((JournalError, MemoryUseError)):

@@ -9,7 +9,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
 from agent_brain.memories import (
@@ -96,9 +95,9 @@ WRONG: dict[str, tuple[Callable[[list[str]], list[str]], str]] = {
     "an entry is missing": (lambda lines: lines[:2] + lines[3:], "had 5 entries, and 4 came"),
     "twice": (lambda lines: lines[:3] + lines[2:], "Line 4: number 2 comes after 2"),
     "more": (lambda lines: [*lines, lines[-1]], "Line 8: there is nothing after"),
-    "newer": (
+    "another version": (
         lambda lines: [lines[0].replace('"version":1', '"version":3'), *lines[1:]],
-        "version 3 of the format.*newer",
+        "version 3 of the format",
     ),
 }
 
@@ -141,14 +140,6 @@ async def test_branches_move_with_their_session(there: str, tmp_path: Path) -> N
         with pytest.raises(JournalConflictError):
             await import_session(target, export_session(source, KEY), other)
         assert len(await target.sessions()) == 3
-
-
-async def test_a_session_without_branches_is_as_the_version_before_wrote_it() -> None:
-    source = RamJournal()
-    await source.append("s", [Entry("k", 1)])
-    first, _, last = await lines_of(source)
-    assert first == '{"format":"agent-brain session","version":1,"session":"s"}'
-    assert last == '{"entries":1}'
 
 
 WRONG_BRANCHES: dict[str, tuple[Callable[[list[str]], list[str]], str]] = {
@@ -251,7 +242,7 @@ async def test_a_damaged_history_does_not_hide_the_entries_in_use(tmp_path: Path
         assert await target.read("a") == live
 
 
-@pytest.mark.parametrize("table", ["session", "session_by_key", "session_by_hash"])
+@pytest.mark.parametrize("table", ["sessions", "sessions_by_key", "sqlite_autoindex_sessions_1"])
 async def test_sessions_are_found_in_whichever_table_can_be_read(
     table: str, tmp_path: Path
 ) -> None:
@@ -268,7 +259,7 @@ async def test_sessions_are_found_in_whichever_table_can_be_read(
     async with SQLiteJournal(path, readonly=True) as source:
         target = RamJournal()
         report = await salvage(source, target)
-        if table == "session":
+        if table == "sessions":
             assert report.problem
         assert [one.key for one in report.sessions] == [*"abc"]
         for one in report.sessions:
@@ -280,7 +271,7 @@ async def test_a_damaged_row_of_a_session_does_not_hide_its_entries(tmp_path: Pa
     async with SQLiteJournal(path) as journal:
         await journal.append("s", [Entry("k", n) for n in range(5)])
     with closing(sqlite3.connect(path)) as db:
-        db.execute("UPDATE session SET last = 3")
+        db.execute("UPDATE sessions SET last = 3")
         db.commit()
     async with SQLiteJournal(path, readonly=True) as source:
         with pytest.raises(JournalDamagedError, match="checksum of its row"):
@@ -311,19 +302,3 @@ async def test_a_journal_of_another_kind_is_salvaged_too() -> None:
     report = await salvage(source, target)
     assert [(one.entries, one.problem) for one in report.sessions] == [(2, "damaged")]
     assert len(await target.read("s", history=True)) == 2
-
-
-def test_a_session_of_an_old_layout_is_salvaged(tmp_path: Path) -> None:
-    path = Path(__file__).parent / "fixtures" / "layout_1" / "journal.db"
-    copy = tmp_path / "journal.db"
-    copy.write_bytes(path.read_bytes().replace(b'"message 4"', b'"message \xff"', 1))
-
-    async def run() -> None:
-        async with SQLiteJournal(copy, readonly=True) as source:
-            report = await salvage(source, RamJournal())
-            problems = [one for one in report.sessions if one.problem]
-            assert len(problems) == 1
-            assert problems[0].entries > 5
-            assert len(report.sessions) > 5
-
-    anyio.run(run)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from agent_brain.memories.recall.index import Hit, Item, RecallIndex
+from agent_brain.memories.vectors.ram import RamVectors, unit_vectors
 
 START = datetime(2024, 3, 4, 9, 0, tzinfo=UTC)  # a Monday
 
@@ -33,6 +34,15 @@ def index_of(*groups) -> RecallIndex:
     for group in groups or (items(),):
         index.add(group)
     return index
+
+
+def cosines(vectors, question) -> dict[str, float]:
+    """The cosine of each vector, by message ID, to that of a question."""
+    if question is None or not vectors:
+        return {}
+    held = RamVectors()
+    held.put([*vectors], [*vectors.values()])
+    return held.nearest(unit_vectors([question])[0], len(vectors))
 
 
 def ids(hits: list[Hit]) -> list[str]:

@@ -36,7 +36,7 @@ def test_days_are_read_or_else_months(question, dates):
 
 
 def fit(day, question, years=(2023, 2024)):
-    days = np.array([date.fromisoformat(day).toordinal()], np.int32)
+    days = np.array([date.fromisoformat(day).toordinal()], np.float64)
     return float(closeness(days, spans_of(named_dates(question), years))[0])
 
 
@@ -74,7 +74,7 @@ def test_days_that_do_not_exist_fit_nothing():
 )
 def test_days_are_counted_from_the_day_of_asking(question, day):
     spans = list(relative_spans(question, datetime(2024, 3, 13, tzinfo=UTC)))
-    assert closeness(np.array([date.fromisoformat(day).toordinal()], np.int32), spans)[0] > 0
+    assert closeness(np.array([date.fromisoformat(day).toordinal()], np.float64), spans)[0] > 0
 
 
 def test_the_first_of_a_month_has_a_month_before_it():

@@ -15,6 +15,7 @@ from typing import Any
 
 from agent_brain.memories import Message, VectorMemory
 from agent_brain.memories.embedders import Embedder, EmbeddingError
+from agent_brain.memories.vectors.chroma import message_of
 from tests.support.ports import free_port
 
 TOPICS = {"cat": "pet", "kitten": "pet", "dog": "pet", "car": "vehicle", "truck": "vehicle"}
@@ -61,6 +62,16 @@ async def found(memory, query: str, k: int = 3, **filters) -> list[str]:
 def store_of(memory: VectorMemory) -> Any:
     assert memory._vectors.store is not None
     return memory._vectors.store
+
+
+def index_of(memory: VectorMemory) -> Any:
+    assert memory._indexed.indexing.index is not None
+    return memory._indexed.indexing.index
+
+
+async def stored(memory: VectorMemory) -> set[str]:
+    """The IDs of the messages whose vectors are in Chroma."""
+    return {message_of(key) for key in await store_of(memory).keys()}
 
 
 def bytes_under(folder: Path) -> bytes:

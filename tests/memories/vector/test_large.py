@@ -10,9 +10,9 @@ import anyio.lowlevel
 import pytest
 
 from agent_brain.memories import EmbedderMismatchError, VectorMemory
-from agent_brain.memories.recall import search
-from agent_brain.memories.vectors import pipeline
-from tests.memories.vector.support import WordsEmbedder, found, said, store_of
+from agent_brain.memories.recall import indexing, meaning, search
+from agent_brain.memories.vectors import vectors
+from tests.memories.vector.support import WordsEmbedder, found, said, store_of, stored
 
 pytestmark = pytest.mark.anyio
 COUNT = 120
@@ -20,11 +20,10 @@ COUNT = 120
 
 @pytest.fixture
 def large(monkeypatch) -> None:
-    monkeypatch.setattr(pipeline, "EAGER", 20)
-    monkeypatch.setattr(pipeline, "EXACT", 20)
-    monkeypatch.setattr(pipeline, "SAMPLE", 10)
-    monkeypatch.setattr(search, "NEAREST", 10)
-    monkeypatch.setattr(search, "BY_WORDS", 5)
+    for module in (indexing, search, vectors):
+        monkeypatch.setattr(module, "EAGER", 20)
+    monkeypatch.setattr(meaning, "NEAREST", 10)
+    monkeypatch.setattr(search, "NEAREST_FILTERED", 20)
 
 
 @pytest.fixture
@@ -37,22 +36,21 @@ async def folder(tmp_path: Path, large: None) -> Path:
 
 
 def vectors_in_ram(memory: VectorMemory) -> int:
-    assert memory._vectors.index is not None
-    return memory._vectors.index.in_ram
+    return len(memory._vectors.held or ())
 
 
 async def test_opening_and_writing_does_not_read_the_rest(folder) -> None:
     embedder = WordsEmbedder(64)
     async with VectorMemory(path=folder, embedder=embedder) as memory:
         await memory.update(said("We drove home"))
-        assert memory._vectors.index is None
+        assert memory._indexed.indexing.index is None
         assert await memory.count() == COUNT + 1
         assert await found(memory, "truck home", 1) == ["We drove home"]
         assert embedder.texts == ["We drove home", "truck home"]
 
 
 async def test_a_first_search_that_is_cancelled_anywhere_loses_nothing(folder, monkeypatch) -> None:
-    monkeypatch.setattr(pipeline, "SWEPT", 4)
+    monkeypatch.setattr(indexing, "LISTED", 4)
     async with VectorMemory(path=folder, embedder=WordsEmbedder(64)) as memory:
         for turns in range(40):
             async with anyio.create_task_group() as group:
@@ -71,7 +69,7 @@ async def test_meaning_is_found_though_few_vectors_are_in_ram(folder) -> None:
         (hit,) = await memory.recall("dog", 1)
         assert hit.message.content == "My kitten sleeps"
         assert hit.why["meaning"] > 0
-        assert vectors_in_ram(memory) <= 11
+        assert vectors_in_ram(memory) == 0
         assert embedder.texts == ["dog"]
         kittens = await memory.recall("dog", where=lambda m: "kitten" in m.content)
         assert [each.message.content for each in kittens] == ["My kitten sleeps"]
@@ -86,7 +84,7 @@ async def test_the_context_recalls_from_a_large_session(folder) -> None:
 async def test_what_is_forgotten_leaves_chroma_too(folder) -> None:
     async with VectorMemory(path=folder, embedder=WordsEmbedder(64)) as memory:
         assert await memory.forget(text="kitten") == 1
-        assert len(await store_of(memory).marks()) == COUNT - 1
+        assert len(await stored(memory)) == COUNT - 1
         assert await found(memory, "dog kitten", 5, where=lambda m: "kitten" in m.content) == []
     later = WordsEmbedder(64)
     async with VectorMemory(path=folder, embedder=later) as memory:
@@ -100,8 +98,8 @@ async def test_what_is_deleted_before_the_first_search_leaves_chroma_too(folder)
         await memory.delete(kitten.id)
     async with VectorMemory(path=folder, embedder=WordsEmbedder(64)) as memory:
         await memory.update(said("We drove home"))
-        assert kitten.id not in await store_of(memory).marks()
-        assert len(await store_of(memory).marks()) == COUNT - 1
+        assert kitten.id not in await stored(memory)
+        assert len(await stored(memory)) == COUNT - 1
 
 
 async def test_a_fork_and_a_restored_snapshot_embed_nothing_again(folder) -> None:
@@ -116,7 +114,7 @@ async def test_a_fork_and_a_restored_snapshot_embed_nothing_again(folder) -> Non
         assert await found(memory, "dog", 1) == ["My kitten sleeps"]
         assert not {"My kitten sleeps", "room 7 is empty"} & {*embedder.texts}
         await fork.aclose()
-        assert len(await store_of(memory).marks()) == COUNT
+        assert len(await stored(memory)) == COUNT
 
 
 async def test_another_model_is_refused_before_anything_is_written(folder) -> None:
@@ -140,7 +138,7 @@ async def test_words_decide_while_the_vectors_cannot_be_read_and_they_are_made_a
         await memory._vectors.save()
         await memory.update(said("It rained"))
         assert await found(memory, "dog", 1) == ["My kitten sleeps"]
-        assert len(await store_of(memory).marks()) >= COUNT
+        assert len(await stored(memory)) >= COUNT
     later = WordsEmbedder(64)
     async with VectorMemory(path=folder, embedder=later) as memory:
         await memory.recall("dog")

@@ -21,7 +21,7 @@ from agent_brain.memories import (
     create_memory,
 )
 from agent_brain.tools import Action
-from tests.memories.vector.support import WordsEmbedder, found, said
+from tests.memories.vector.support import WordsEmbedder, found, index_of, said
 
 pytestmark = pytest.mark.anyio
 DAY = datetime(2025, 3, 1, tzinfo=UTC)
@@ -201,15 +201,15 @@ async def test_a_react_loop_asks_again_only_when_the_tail_moves(embedder, monkey
     await memory.update(said(*[f"fact {n} about the dog" for n in range(20)]))
     await memory.set_goal("what of the dog?")
     searches = 0
-    assert memory._vectors.index is not None
-    search = memory._vectors.index.search
+    index = index_of(memory)
+    search = index.search
 
     def counted(*args, **options):
         nonlocal searches
         searches += 1
         return search(*args, **options)
 
-    monkeypatch.setattr(memory._vectors.index, "search", counted)
+    monkeypatch.setattr(index, "search", counted)
     for _ in range(5):
         await memory.context()
     assert searches == 1
@@ -356,10 +356,9 @@ async def test_what_is_dropped_while_a_thread_indexes_it_is_not_found(monkeypatc
             memory.store.add([again])
         return work(*items)
 
-    monkeypatch.setattr("agent_brain.memories.vectors.pipeline.anyio.to_thread.run_sync", run_sync)
+    monkeypatch.setattr("agent_brain.memories.recall.indexing.anyio.to_thread.run_sync", run_sync)
     await memory.update(messages)
-    index = memory._vectors.index
-    assert index is not None
+    index = index_of(memory)
     assert len(index) == 99
     assert messages[3].id not in index
     assert [hit.id for hit in index.search("truck", 1)] == [again.id]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent_brain.memories import RamJournal, VectorMemory
-from tests.memories.vector.support import WordsEmbedder, found, said, store_of
+from tests.memories.vector.support import WordsEmbedder, found, said, stored
 
 pytestmark = pytest.mark.anyio
 COUNT = 200
@@ -107,7 +107,7 @@ async def test_two_processes_write_at_once_and_nothing_is_lost(tmp_path) -> None
         assert await memory.count() == 2 * COUNT
         assert await found(memory, "one 77", 1) == ["one 77"]
         assert embedder.texts == ["one 77"]
-        assert len(await store_of(memory).marks()) == 2 * COUNT
+        assert len(await stored(memory)) == 2 * COUNT
 
 
 async def test_what_one_forgets_the_others_do_not_find(tmp_path, embedder) -> None:
@@ -117,7 +117,7 @@ async def test_what_one_forgets_the_others_do_not_find(tmp_path, embedder) -> No
         assert await found(two, "dog", 1) == ["My kitten sleeps"]
         assert await two.forget(text="kitten") == 1
         assert await found(one, "dog kitten") == ["It rained"]
-        assert len(await store_of(two).marks()) == 1
+        assert len(await stored(two)) == 1
 
 
 async def test_the_context_recalls_what_another_conversation_has_said() -> None:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from agent_brain.common.text import count_tokens
 from agent_brain.memories import (
     Message,
     RamJournal,
@@ -18,11 +19,11 @@ from agent_brain.memories import (
     WindowedMemory,
 )
 from agent_brain.memories.views.tokens import message_tokens
-from agent_brain.tools.text import count_tokens
 from tests.memories.windows.traces import TRACES, updates
+from tests.support.thorough import examples
 
 pytestmark = pytest.mark.anyio
-few = settings(max_examples=40, phases=[p for p in Phase if p is not Phase.explain])
+few = settings(max_examples=examples(40), phases=[p for p in Phase if p is not Phase.explain])
 
 
 class Away(Exception):

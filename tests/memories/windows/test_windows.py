@@ -10,6 +10,7 @@ import pytest
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
+from agent_brain.common.text import count_tokens
 from agent_brain.memories import (
     LayeredMemory,
     Message,
@@ -23,11 +24,11 @@ from agent_brain.memories.views.groups import arranged
 from agent_brain.memories.views.tokens import message_tokens
 from agent_brain.memories.views.window import Window
 from agent_brain.tools import Action
-from agent_brain.tools.text import count_tokens
 from tests.memories.windows.traces import TRACES, Step, check_budget, check_whole, play
+from tests.support.thorough import examples
 
 # Explaining a failure would run the shrunk example hundreds of times more.
-few = settings(max_examples=200, phases=[p for p in Phase if p is not Phase.explain])
+few = settings(max_examples=examples(200), phases=[p for p in Phase if p is not Phase.explain])
 
 LIMITS = st.tuples(st.none() | st.integers(1, 12), st.none() | st.integers(40, 3000))
 

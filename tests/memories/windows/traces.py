@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
+from agent_brain.common.text import count_tokens
 from agent_brain.memories import Memory, Message, Role
 from agent_brain.memories.views.groups import arranged, group
 from agent_brain.memories.views.tokens import LEAST_TOKENS, message_tokens
 from agent_brain.tools import Action
-from agent_brain.tools.text import count_tokens
 
 TEXTS = st.sampled_from(["", "yes", "some words " * 3, "汉字" * 20, "word " * 400, "x" * 9000])
 

@@ -434,7 +434,9 @@ def test_pages_of_chosen_origins_may_ask():
             refused = client.options(
                 "/sessions", headers={"origin": "https://evil.example", **asked}
             )
-            assert refused.status_code == 400
+            error = refused.json()["error"]
+            assert (refused.status_code, error["type"]) == (403, "wrong_origin")
+            assert "https://evil.example" in error["message"]
             assert "access-control-allow-origin" not in refused.headers
             real = client.post("/sessions", headers={"origin": good, **bearer("secret")})
             assert real.status_code == 201
@@ -442,6 +444,17 @@ def test_pages_of_chosen_origins_may_ask():
             error = client.get("/sessions", headers={"origin": good})
             assert error.status_code == 401
             assert error.headers["access-control-allow-origin"] == good
+            assert "retry-after" in error.headers["access-control-expose-headers"]
+
+
+@pytest.mark.parametrize(
+    "token,status,code", [("no", 401, "unauthorized"), ("secret", 404, "not_found")]
+)
+def test_errors_below_v1_have_what_clients_of_openai_read(token, status, code):
+    with live_server(sessions(), token="secret") as url:
+        answer = httpx.get(f"{url}/v1/nothing", headers=bearer(token))
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"], error["param"]) == (status, code, None)
 
 
 # Rates

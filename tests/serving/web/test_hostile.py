@@ -401,6 +401,7 @@ def test_a_path_that_is_unknown_is_not_found(url):
 # Many
 
 
+@pytest.mark.thorough
 def test_thousands_of_sessions_of_one_client_are_bounded_and_others_go_on():
     served = sessions(max_sessions=30, max_per_user=10)
     with (

@@ -110,6 +110,7 @@ def test_a_failed_run_says_where_and_why_also_after_a_restart(tmp_path):
         assert listed(client) == (True, True)
         session = client.get("/sessions/s").json()
         assert (session["status"], session["resumable"]) == ("idle", True)
+        assert (session["failed"], session["failure"]) == (True, "RuntimeError: no model")
         last = steps(client)[-1]
         assert (last["stop_reason"], last["failure"]) == ("failed", "RuntimeError: no model")
         assert last["ran"]["state"] == "REASONING"

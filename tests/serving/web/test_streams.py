@@ -544,6 +544,9 @@ def test_the_list_of_sessions_comes_in_pages_and_titles_change():
         assert (renamed.status_code, renamed.json()["title"]) == (200, "The first")
         found = client.get("/sessions", params={"search": "FIRST"}).json()["sessions"]
         assert [each["title"] for each in found] == ["The first"]
+        made = client.post("/sessions").json()["id"]  # it has had no run
+        assert client.patch(f"/sessions/{made}", json={"title": "Plans"}).status_code == 200
+        assert client.get("/sessions").json()["sessions"][0]["title"] == "Plans"
         assert client.patch("/sessions/none", json={"title": "x"}).status_code == 404
         for body in ({}, {"title": ""}, {"title": 1}, {"title": "x" * 1001}):
             assert client.patch("/sessions/s0", json=body).status_code == 422

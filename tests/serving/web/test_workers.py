@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -33,9 +34,14 @@ async def look() -> str:
 
 class Looking(LLM):
     async def stream(self, messages, **_):
-        yield messages[-1].content if messages[-1].role == "tool" else Action(name="look")
+        if messages[-1].role == "tool":
+            yield messages[-1].content
+        else:
+            yield "Let me look."
+            yield Action(name="look", id="look-1")
 
-inner = make_app(Sessions(Brain(tools=[look], llm=Looking()), journal="chats.db"), user="ann")
+sessions = Sessions(Brain(tools=[look], llm=Looking()), journal="chats.db")
+inner = make_app(sessions, user="ann", show_tools=True)
 
 async def app(scope, receive, send):
     async def named(message):
@@ -125,3 +131,40 @@ def ends(url: str, process: str) -> bool:
         and session["status"] == "idle"
         and session["messages"][-1]["content"] == "It was green"
     )
+
+
+@pytest.mark.thorough
+def test_each_process_streams_the_run_of_another_to_the_ai_sdk(
+    workers: str, tmp_path: Path
+) -> None:
+    asked = {"id": "m1", "role": "user", "parts": [{"type": "text", "text": "Which colour?"}]}
+    body = {"id": "chat", "messages": [asked], "trigger": "submit-message"}
+    with httpx.stream("POST", f"{workers}/ai-sdk/chat", json=body, timeout=60) as first:
+        own, started = first.headers["x-process"], next(parts_in(first.iter_lines()))
+        other = own
+        while other == own:  # until the other process is asked
+            with httpx.stream("GET", f"{workers}/ai-sdk/chat/chat/stream", timeout=60) as stream:
+                other = stream.headers["x-process"]
+                if other != own:
+                    parts = parts_in(stream.iter_lines())
+                    seen = [next(parts) for _ in range(7)]
+                    (tmp_path / "seen").touch()
+                    seen += parts
+
+    assert seen[0] == started
+    assert [part["type"] for part in seen] == [
+        *("start", "start-step", "text-start", "text-delta", "text-end"),
+        *("tool-input-start", "tool-input-available", "tool-output-available", "finish-step"),
+        *("start-step", "text-start", "text-delta", "text-end", "finish-step", "finish"),
+    ]
+    assert [part["delta"] for part in seen if "delta" in part] == ["Let me look.", "It was green"]
+    assert seen[7]["output"] == "It was green"
+    assert seen[-1]["messageMetadata"]["stopReason"] == "done"
+    assert httpx.get(f"{workers}/ai-sdk/chat/chat/stream").status_code == 204
+
+
+def parts_in(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
+    """The parts of a stream of the AI SDK."""
+    for line in lines:
+        if line.startswith("data: {"):
+            yield json.loads(line.removeprefix("data: "))

@@ -11,11 +11,15 @@ from agent_brain import Brain, Limits
 from agent_brain.states.events import ActionFinished, ToolProgress
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action, report_progress
+from agent_brain.tools.context import current_call
 from agent_brain.tools.mcp import McpTools
-from agent_brain.tools.progress import progress_sink
 from tests.tools.mcp.support import call, config, script, until
 
-pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("nothing_leaks")]
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.also_on_trio,
+    pytest.mark.usefixtures("nothing_leaks"),
+]
 
 
 def with_timeout(shared, seconds):
@@ -129,7 +133,7 @@ async def test_a_local_tool_reports_its_progress_too():
         events = [event async for event in run if isinstance(event, ToolProgress)]
 
     assert [(event.done, event.total) for event in events] == [(1, 2), (2, 2)]
-    assert progress_sink.get() is None
+    assert current_call() is None
 
 
 async def test_progress_streams_in_order(shared):

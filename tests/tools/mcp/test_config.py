@@ -42,7 +42,7 @@ def test_a_program_with_everything():
     assert spec == StdioServer(
         name="git",
         command="uvx",
-        args=("mcp-server-git", "--token=s3cr3t"),
+        args=["mcp-server-git", "--token=s3cr3t"],
         env={"KEY": "s3cr3t", "LEVEL": "info"},
         cwd="/srv",
         timeout=5.0,
@@ -97,7 +97,7 @@ def test_a_variable_that_is_set_to_nothing_is_nothing_or_its_default():
     [spec] = read(a={"command": "x", "args": ["<${EMPTY}>", "<${EMPTY:-d}>", "$TOKEN", "${}"]})
 
     assert isinstance(spec, StdioServer)
-    assert spec.args == ("<>", "<d>", "$TOKEN", "${}")
+    assert spec.args == ["<>", "<d>", "$TOKEN", "${}"]
 
 
 def test_missing_variables_are_all_named():
@@ -181,8 +181,8 @@ def test_everything_that_is_wrong_is_said_at_once(tmp_path):
             "as in "
             "${NAME:-default}"
         ),
-        "server 'a': args: Input should be a valid list",
         "server 'a': timeout: Input should be greater than 0",
+        "server 'a': args: Input should be a valid list",
         "server 'b': url: It must begin with http:// or https:// and name a host",
     ]
     assert "is not JSON" in found[3]
@@ -205,7 +205,7 @@ def test_scripts_run_with_this_python_or_with_node(tmp_path, monkeypatch):
     assert (first.name, first.command, first.args) == (
         "a",
         sys.executable,
-        (str(tmp_path / "a.py"),),
+        [str(tmp_path / "a.py")],
     )
     assert (second.name, second.command) == ("b", str(node))
 

@@ -11,8 +11,8 @@ from typing import Any
 import anyio
 import pytest
 
+from agent_brain.common.text import count_tokens
 from agent_brain.tools.mcp import McpServerError, McpTools
-from agent_brain.tools.text import count_tokens
 from tests.tools.mcp.support import call, config, script, until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("nothing_leaks")]

@@ -14,7 +14,7 @@ import pytest
 from agent_brain.tools.mcp import McpServerError, McpTools
 from tests.tools.mcp.support import call, config
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.also_on_trio]
 
 Reply = tuple[int, str, bytes]
 JSON = "application/json"

@@ -12,13 +12,16 @@ import pytest
 
 from agent_brain import Brain
 from agent_brain.testing import ScriptedLLM
+from agent_brain.tools.context import ToolContext, enter_call, leave_call
 from agent_brain.tools.mcp import McpTools
-from agent_brain.tools.progress import progress_sink
 from tests.support.ports import free_port
 from tests.tools.mcp.others import command, install
 from tests.tools.mcp.support import call, config
 
-pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("nothing_leaks")]
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.usefixtures("nothing_leaks"),
+]
 
 
 @pytest.fixture(scope="session")
@@ -120,11 +123,11 @@ async def look_at_everything(mcp: McpTools) -> None:
     picture = await call(mcp, "get-tiny-image")
     weather = await call(mcp, "get-structured-content", location="Chicago")
     resource = await call(mcp, "get-resource-reference", resourceType="Text", resourceId=1)
-    token = progress_sink.set(lambda progress: told.append(progress.done))
+    token = enter_call(ToolContext(on_progress=lambda progress: told.append(progress.done)))
     try:
         await call(mcp, "trigger-long-running-operation", duration=0.2, steps=2)
     finally:
-        progress_sink.reset(token)
+        leave_call(token)
 
     assert echo.content == "Echo: hello"
     assert [media.media_type for media in picture.media] == ["image/png"]

@@ -10,13 +10,17 @@ import anyio
 import pytest
 
 from agent_brain import Brain
+from agent_brain.common.aio import CLEANUP_SECONDS
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action
-from agent_brain.tools.aio import CLEANUP_SECONDS
 from agent_brain.tools.mcp import McpServerError, McpTools
 from tests.tools.mcp.support import call, children, config, http_server, script, until
 
-pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("nothing_leaks")]
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.also_on_trio,
+    pytest.mark.usefixtures("nothing_leaks"),
+]
 
 
 def is_up(connection):

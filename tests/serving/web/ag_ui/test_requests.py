@@ -183,10 +183,12 @@ def test_a_message_that_is_sent_again_replaces_what_came_after_it() -> None:
 
 def test_a_session_without_memory_begins_with_what_the_client_sends() -> None:
     said = {"id": "m2", "role": "assistant", "content": "Hello."}
+    cut = {"id": "m4", "role": "assistant", "content": "To be", "metadata": {"partial": True}}
     with agent_server(["Fine."], user="ann") as agent:
-        post(agent, body(HI, said, {**HI, "id": "m3", "content": "How are you?"}))
+        post(agent, body(HI, said, cut, {**HI, "id": "m3", "content": "How are you?"}))
         last = [m.content for m in agent.llm.calls[-1].messages if m.role != "system"]
-        assert last == ["Hi", "Hello.", "How are you?"]
+        partial = "To be\n\n[This answer was cut off]"
+        assert last == ["Hi", "Hello.", partial, "How are you?"]
 
 
 def test_only_what_belongs_to_the_conversation_is_read() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +17,17 @@ from agent_brain.errors import BrainUseError
 from agent_brain.nets import ParallelState, SubnetState
 from agent_brain.run import Run
 from agent_brain.serving.web.ag_ui.translate import AgUiTranslator
-from agent_brain.states import Usage
-from agent_brain.states.events import AgentEvent, RunStarted, TextDelta
+from agent_brain.states import Finish, Usage
+from agent_brain.states.events import AgentEvent, RunFinished, RunStarted, TextDelta
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action
+from tests.serving.models import Gate, PartsLLM
 from tests.serving.web.ag_ui.wellformed import check, wire
 from tests.serving.web.agents import TOOLS, Ask, add
 from tests.support.node import npm_packages, run_node
 from tests.support.own_events import FIELDS, reading_net
 from tests.support.random_runs import runs
+from tests.support.thorough import examples
 
 ADD = Action(name="add", args={"a": 1, "b": 2}, id="c1")
 PAY = Action(name="pay", args={"amount": 5}, id="c2")
@@ -103,7 +106,7 @@ def test_the_official_client_accepts_any_of_these_streams(tmp_path: Path) -> Non
     packages = npm_packages("@ag-ui/client@1.0.0")
     streams: list[list[dict[str, Any]]] = []
 
-    @settings(max_examples=200, database=None)
+    @settings(max_examples=examples(200), database=None)
     @given(runs(), st.booleans(), st.sampled_from([(), ("pick_color",)]))
     def collect(events: list[AgentEvent], visible: bool, front_end: tuple[str, ...]) -> None:
         streams.append(translate(events, show_tools=visible, front_end=front_end))
@@ -233,6 +236,40 @@ async def test_an_unexpected_error_is_not_disclosed() -> None:
     found = await translate_run(brain(OSError("/etc/secrets")).stream("Go"))
     assert "secrets" not in json.dumps(found)
     assert found[-1]["code"] == "internal_error"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("end", ["cancelled", "failed", "a limit", "done"])
+async def test_text_that_was_cut_off_is_marked(end: str) -> None:
+    last = {"failed": OSError("gone"), "done": " more."}.get(end)
+    limits = Limits(timeout=0.2 if end == "a limit" else None)
+    llm = PartsLLM("Half an", last or Gate())
+    said = Brain(llm=llm, limits=limits)
+    events: list[AgentEvent] = []
+    with suppress(OSError):
+        async with said.stream("Go") as run:
+            async for event in run:
+                events.append(event)
+                if isinstance(event, TextDelta) and end == "cancelled":
+                    run.cancel()
+    found = translate(events)
+    check(found)
+    [text] = of_type(found, "TEXT_MESSAGE_END")
+    assert text.get("metadata") == (None if end == "done" else {"partial": True})
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("reason", ["length", "content_filter"])
+async def test_an_answer_that_its_model_did_not_finish_is_marked(reason: Any) -> None:
+    found = await translate_run(brain(["Half an", Finish(reason)]).stream("Go"))
+    [text] = of_type(found, "TEXT_MESSAGE_END")
+    assert text["metadata"] == {"partial": True}
+    assert found[-1]["result"]["finishReason"] == reason
+    [text] = of_type(
+        translate([RunStarted(None), RunFinished("done", "Half an", finish_reason=reason)]),
+        "TEXT_MESSAGE_END",
+    )
+    assert text["metadata"] == {"partial": True}
 
 
 @pytest.mark.anyio

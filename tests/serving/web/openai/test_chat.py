@@ -16,9 +16,11 @@ from agent_brain.serving.web.openai.chat import ChatCompletion, ChatStream
 from agent_brain.serving.web.openai.encoding import frame
 from agent_brain.serving.web.openai.shown import Shown
 from agent_brain.states import Finish, Usage
+from agent_brain.states.events import TextDelta
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action
 from agent_brain.tools.builtin import ask_user
+from tests.serving.models import Gate, PartsLLM
 from tests.serving.web.openai.runs import events_of
 
 pytestmark = pytest.mark.anyio
@@ -44,7 +46,7 @@ def brain_with(*turns: Any, **options: Any) -> Brain:
 
 async def chunks_of(brain: Brain, **options: Any) -> list[Any]:
     stream = ChatStream("chatcmpl-1", "agent", **options)
-    return [chunk for event in await events_of(brain) for chunk in stream.take(event)]
+    return [chunk for event in await events_of(brain) for chunk in stream.translate(event)]
 
 
 def content_of(chunks: list[Any]) -> str:
@@ -80,7 +82,7 @@ async def test_text_becomes_chunks_that_the_official_types_accept():
 async def test_the_first_chunk_waits_for_output():
     events = await events_of(brain_with("Hello."))
     stream = ChatStream("chatcmpl-1", "agent")
-    before = [event.kind for event in events if not stream.take(event)]
+    before = [event.kind for event in events if not stream.translate(event)]
 
     assert before[:3] == ["run_started", "state_entered", "response_started"]
 
@@ -175,6 +177,19 @@ async def test_the_models_finish_reason_is_passed_on(finish, expected):
     assert end_of(chunks) == (expected, "done")
 
 
+async def test_a_run_that_is_cancelled_ends_with_length():
+    events = []
+    async with Brain(llm=PartsLLM("Half an", Gate())).stream("Go") as run:
+        async for event in run:
+            events.append(event)
+            if isinstance(event, TextDelta):
+                run.cancel()
+    stream = ChatStream("chatcmpl-1", "agent")
+    chunks = [chunk for event in events for chunk in stream.translate(event)]
+
+    assert end_of(chunks) == ("length", "cancelled")
+
+
 async def test_a_stuck_run_ends_with_stop_and_what_was_said():
     turns = [["Hm.", Action(name="double", args={"n": 1}, id=f"c{i}")] for i in range(20)]
     chunks = await chunks_of(brain_with(*turns))
@@ -217,7 +232,7 @@ async def test_a_question_without_a_session_says_that_it_cannot_be_answered():
 @pytest.mark.parametrize("pieces", [["abcd"] * 10, ["abcd" * 10]])
 async def test_text_is_cut_at_the_limit_of_tokens(most, pieces):
     stream = ChatStream("chatcmpl-1", "agent", most_tokens=most)
-    chunks = [c for event in await events_of(brain_with(pieces)) for c in stream.take(event)]
+    chunks = [c for event in await events_of(brain_with(pieces)) for c in stream.translate(event)]
 
     assert content_of(chunks) == "abcd" * most
     assert end_of(chunks) == ("length", "done")
@@ -234,7 +249,7 @@ async def test_text_that_fits_the_limit_ends_with_stop():
 async def test_what_models_report_counts_toward_the_limit():
     stream = ChatStream("chatcmpl-1", "agent", most_tokens=50)
     calls = brain_with([Action(name="double", args={"n": 2}), Usage(5, 60)], "Four.")
-    chunks = [c for event in await events_of(calls) for c in stream.take(event)]
+    chunks = [c for event in await events_of(calls) for c in stream.translate(event)]
 
     assert stream.limit.reached
     assert content_of(chunks) == ""

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from agent_brain import Brain
+from agent_brain.common.litellm.connections import connections
+from agent_brain.common.litellm.setup import load_litellm  # asks no other host for prices
 from agent_brain.demo import demo_tools
 from agent_brain.states import LiteLLM
-from agent_brain.tools.litellm.connections import connections
-from agent_brain.tools.litellm.setup import load_litellm  # asks no other host for prices
 from tests.serving.web.openai.server import serving, shop
 
 pytestmark = pytest.mark.anyio

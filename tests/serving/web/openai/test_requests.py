@@ -193,6 +193,7 @@ def test_input_is_a_text_or_items():
         {
             "type": "message",
             "role": "assistant",
+            "status": "incomplete",
             "content": [{"type": "output_text", "text": "4, 6."}],
         },
         {
@@ -216,6 +217,7 @@ def test_input_is_a_text_or_items():
         "user",
     ]
     assert [call.id for call in messages[1].tool_calls] == ["c1", "c2"]
+    assert [message.metadata.get("partial") for message in messages[-2:]] == [True, None]
     assert messages[-1].attachments[0].media_type == "image/png"
     assert respond("Hello.").read_input().messages[0].content == "Hello."
 

@@ -60,7 +60,7 @@ def brain_with(*turns: Any, **options: Any) -> Brain:
 
 def translate(events: list[Any], **options: Any) -> list[dict[str, Any]]:
     stream = ResponseStream("resp_1", "agent", **options)
-    translated = [each for event in events for each in stream.take(event)]
+    translated = [each for event in events for each in stream.translate(event)]
     for each in translated:
         OFFICIAL.validate_python(each)
     assert [each["sequence_number"] for each in translated] == list(range(len(translated)))

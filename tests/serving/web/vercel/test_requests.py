@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
+from agent_brain.memories.message import is_partial
 from agent_brain.serving.web.vercel.read import ChatRequest, read_said
 from agent_brain.tools import Action
 from tests.serving.web.agents import Agent, agent_server
@@ -126,13 +127,15 @@ def test_only_what_belongs_to_the_conversation_is_read() -> None:
                     },
                     {"type": "step-start"},
                     {"type": "text", "text": "Done."},
-                ),
+                )
+                | {"metadata": {"partial": True}},
                 user("Hi"),
                 user("There?", "m2"),
             )
         )
     )
     asked, bad, not_run, faster, done = said.history
+    assert (is_partial(asked), is_partial(done)) == (False, True)
     assert [call.name for call in asked.tool_calls] == ["pay", "add"]
     assert (asked.content, bad.content, bad.is_error) == ("Wait.", "Bad.", True)
     assert (not_run.content, faster.content, done.content) == (

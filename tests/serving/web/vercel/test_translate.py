@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +27,13 @@ from agent_brain.states.events import (
 )
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action
+from tests.serving.models import Gate, PartsLLM
 from tests.serving.web.agents import TOOLS, Ask, add
 from tests.serving.web.vercel.wellformed import check
 from tests.support.node import npm_packages, run_node
 from tests.support.own_events import FIELDS, reading_net
 from tests.support.random_runs import runs
+from tests.support.thorough import examples
 
 ADD = Action(name="add", args={"a": 1, "b": 2}, id="c1")
 PAY = Action(name="pay", args={"amount": 5}, id="c2")
@@ -91,7 +94,7 @@ def test_the_ai_sdk_accepts_any_of_these_streams(tmp_path: Path) -> None:
     packages = npm_packages("ai@7.0.173")
     streams: list[list[dict[str, Any]]] = []
 
-    @settings(max_examples=200, database=None)
+    @settings(max_examples=examples(200), database=None)
     @given(runs(), st.booleans())
     def collect(events: list[AgentEvent], visible: bool) -> None:
         streams.append(translate(events, show_tools=visible))
@@ -187,6 +190,7 @@ def test_objects_and_lists_are_told_as_such(result: str, output: object) -> None
 async def test_the_finish_reason_is_that_of_the_model(reason: Any, told: str) -> None:
     found = await translate_run(brain(["Hi", Finish(reason)]).stream("Hi"))
     assert found[-1]["finishReason"] == told
+    assert found[-1]["messageMetadata"].get("partial", False) == (reason != "stop")
 
 
 @pytest.mark.anyio
@@ -207,6 +211,30 @@ def test_a_message_that_is_sent_to_the_run_is_shown() -> None:
         "id": "u1",
         "parts": [{"type": "text", "text": "Faster"}],
     }
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("end", ["cancelled", "failed", "a limit", "done"])
+async def test_text_that_was_cut_off_is_marked(end: str) -> None:
+    last = {"failed": OSError("gone"), "done": " more."}.get(end)
+    limits = Limits(timeout=0.2 if end == "a limit" else None)
+    llm = PartsLLM("Half an", last or Gate())
+    said = Brain(llm=llm, limits=limits)
+    events: list[AgentEvent] = []
+    with suppress(OSError):
+        async with said.stream("Go") as run:
+            async for event in run:
+                events.append(event)
+                if isinstance(event, TextDelta) and end == "cancelled":
+                    run.cancel()
+    found = translate(events)
+    check(found)
+    marks = [chunk["messageMetadata"] for chunk in of_type(found, "message-metadata")]
+    assert marks == ([] if end == "done" else [{"partial": True}])
+    if marks:
+        assert types(found).index("message-metadata") < types(found).index(
+            {"cancelled": "abort", "failed": "error"}.get(end, "finish")
+        )
 
 
 @pytest.mark.anyio

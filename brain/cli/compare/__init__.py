@@ -1,1 +1,0 @@
-"""The command ``compare``: an experiment from a TOML file. Private."""

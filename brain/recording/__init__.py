@@ -1,0 +1,1 @@
+"""Recorded runs: read, replayed and compared."""

@@ -1,0 +1,243 @@
+"""Replay: a recorded run again, with its recorded responses and results, and the net of today."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
+
+from agent_brain.human_input import Decisions
+from agent_brain.limits import WAITING, Limits
+from agent_brain.memories.base import Memory
+from agent_brain.memories.message import Message
+from agent_brain.nets.net import Net
+from agent_brain.recording.events import ReplayedEvents
+from agent_brain.recording.player import Difference, Player, RecordedTool, written
+from agent_brain.recording.reading import read_run
+from agent_brain.recording.run import RecordedRun
+from agent_brain.result import Result
+from agent_brain.run import Run, RunPlan
+from agent_brain.states.events import Event, Position
+from agent_brain.states.models.interception import without_real_calls
+from agent_brain.states.request_diff import describe_request
+from agent_brain.states.sent_request import RequestReader, hide_secrets
+from agent_brain.tools.wake import ahead_of_time
+
+if TYPE_CHECKING:
+    from agent_brain.brain import Brain
+
+UNLIMITED = Limits(
+    max_steps=None, max_tokens=None, max_cost=None, max_tool_calls=None, timeout=None
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """How a replayed run compares with the recorded one.
+
+    Attributes:
+        run_id: The run.
+        difference: Where it first differs; None if it does not.
+        requests: How many requests to models were equal.
+        states: The states that were entered, without those of subnets and branches.
+        complete: Whether the recorded run had come to its end; otherwise the replay ends where the
+            recorded run was cut off, or still waits.
+        traced: Whether requests were recorded; if not, only responses were, and requests are not
+            compared.
+        events: The events of the replay, as those of one run that did not stop in between:
+            :func:`agent_brain.testing.export_test` makes a test of them.
+    """
+
+    run_id: str
+    difference: Difference | None
+    requests: int
+    states: Sequence[str]
+    complete: bool
+    traced: bool = True
+    events: Sequence[Event] = ()
+
+    @property
+    def equal(self) -> bool:
+        """Whether nothing differs."""
+        return self.difference is None
+
+    def __str__(self) -> str:
+        if self.difference is not None:
+            return str(self.difference)
+        what = "requests are equal" if self.traced else "responses were used; it was not traced"
+        cut = "" if self.complete else ", as far as the run was recorded"
+        return f"No difference in {len(self.states)} states{cut}: {self.requests} {what}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as JSON values."""
+        names = ("run_id", "equal", "requests", "complete", "traced")
+        found = self.difference
+        return {name: getattr(self, name) for name in names} | {
+            "states": [*self.states],
+            "difference": None if found is None else {**asdict(found), "path": [*found.path]},
+        }
+
+
+async def replay_run(brain: Brain[Any], run_id: str | None, deps: object) -> Replay:
+    """Replay a run of the memory of ``brain``; see :meth:`Brain.replay`."""
+    recorded, start = await read_run(brain.memory, run_id)
+    async with start as memory:
+        replaying = _Replaying(brain, recorded, memory, deps)
+        with without_real_calls("no model is asked in a replay: only calls of states are recorded"):
+            difference = await replaying.run()
+    return Replay(
+        recorded.run_id,
+        difference,
+        replaying.player.made,
+        replaying.states,
+        recorded.ended,
+        recorded.traced,
+        replaying.events.as_one_run(recorded.goal, brain.net.name),
+    )
+
+
+class _Replaying:
+    """A replay in progress."""
+
+    def __init__(
+        self, brain: Brain[Any], recorded: RecordedRun, memory: Memory, deps: object
+    ) -> None:
+        self._recorded = recorded
+        self._net: Net = brain.net
+        self._memory = memory
+        self._deps = deps
+        self.player = Player(recorded)
+        self.states: list[str] = []
+        own = dict(memory.available_tools)
+        memory.available_tools.clear()  # a model is offered them in this order
+        for name, tool in brain.memory.available_tools.items():
+            is_own = own.get(name, tool) is not tool  # such as the tools of a to-do list
+            memory.available_tools[name] = own[name] if is_own else RecordedTool(tool, self.player)
+        self._plan = RunPlan(
+            brain.net,
+            memory,
+            replace(brain.limits, timeout=None),
+            brain.stuck,
+            dry_run=memory.control.dry_run,
+            hooks=brain.hooks,
+            pauses=brain.on_uncertain == "pause",
+            trace=lambda _: self.player,
+        )
+        self.events = ReplayedEvents()
+        self._error: Exception | None = None
+        self._at = Position()  # of the state that was entered last
+
+    async def run(self) -> Difference | None:
+        """Run to the end; return the first difference."""
+        player, control = self.player, self._memory.control
+        began = self._recorded.states.get(0, control.state)
+        if began != self._net.initial.name:
+            return Difference("state", str(began), self._net.initial.name)
+        if control.run_id != self._recorded.run_id or control.status != "running":
+            control.begin(self._recorded.run_id, self._net.initial.name)
+        with ahead_of_time() as ahead:
+            result = await self._drive(Decisions(), self._plan)
+            while result is not None and not player.stopped:
+                following = self._following(result)
+                if following is None:
+                    break
+                ahead.to = result.wake_at
+                result = await self._drive(*following)
+        if player.difference is not None or player.at_end:
+            return player.difference
+        return self._end(result)
+
+    async def _drive(self, decisions: Decisions, plan: RunPlan) -> Result[Any] | None:
+        """Run until the run stops, or differs; return its result, if it has one."""
+        run = Run[Any](plan, None, decisions, deps=self._deps)
+        self._send(run, self._memory.control.moves)
+        try:
+            async with run:
+                async for event in run:
+                    self.events.add(event)
+                    self._check(event, run)
+                    if self.player.stopped:
+                        return None
+        except Exception as error:
+            self._error = error
+            return None
+        return run.result
+
+    def _send(self, run: Run[Any], moves: int) -> None:
+        """Send the run what it was sent before it made another move."""
+        for message in self._recorded.sent.pop(moves, ()):
+            run.send(message)
+
+    def _check(self, event: Event, run: Run[Any]) -> None:
+        moves, recorded = self._memory.control.moves, self._recorded
+        if event.kind == "state_exited" and not event.path:
+            self._send(run, moves)
+        if event.kind != "state_entered":
+            return
+        if event.path:
+            self.player.visited.add(event.path)
+            return
+        self._at = event.at
+        expected = recorded.states.get(moves)
+        if expected is None and recorded.knows_states and moves >= recorded.moves:
+            expected = f"the end ({recorded.stop_reason})"
+        if moves > recorded.moves and recorded.was_cut:
+            self.player.at_end = True
+        elif expected not in (None, event.state):
+            before = self.states[-1] if self.states else None
+            self.player.differs(
+                Difference("state", str(expected), str(event.state), event.step, before)
+            )
+        else:
+            self.states.append(str(event.state))
+
+    def _following(self, result: Result[Any]) -> tuple[Decisions, RunPlan] | None:
+        """Return how the recorded run went on after a stop; None if it did not."""
+        recorded, control = self._recorded, self._memory.control
+        if result.stop_reason in WAITING:
+            asked, known = control.human_requests, recorded.answers[control.moves]
+            questions = [] if asked is None else asked.questions
+            answers = {key: known[key] for key in questions if key in known}
+            return (Decisions(input=answers), self._plan) if answers else None
+        over = control.done or control.moves >= recorded.moves
+        if over or result.stop_reason == recorded.stop_reason:
+            return None
+        return Decisions(), replace(self._plan, limits=UNLIMITED)  # it was resumed with others
+
+    def _end(self, result: Result[Any] | None) -> Difference | None:
+        """Compare how both runs have ended."""
+        recorded, control = self._recorded, self._memory.control
+        differ = partial(Difference, step=self._at.step, state=self._at.state)
+        expected = f"it {_ending(recorded.status, recorded.stop_reason)}"
+        if result is None:
+            error = f"{type(self._error).__name__}: {self._error}"
+            return None if recorded.stop_reason == "failed" else differ("end", expected, error)
+        both_wait = control.status == recorded.status == "waiting"
+        if recorded.was_cut or (both_wait and control.moves == recorded.moves):
+            return None
+        if result.stop_reason != recorded.stop_reason:
+            return differ("end", expected, f"it {_ending(control.status, result.stop_reason)}")
+        if (left := self.player.left()) is not None:
+            asked, place = f"a model call: {describe_request(left)}", (left.step, left.state)
+            return Difference("request", asked, "no model call", *place, left.path)
+        scrubber = RequestReader().scrubber_of(None)
+        for before, now in zip_longest(recorded.turn, result.messages):
+            was, came = (_brief(m and hide_secrets(m, scrubber)) for m in (before, now))
+            if was != came:
+                return differ("message", was, came)
+        return None
+
+
+def _brief(message: Message | None) -> str:
+    if message is None:
+        return "no message"
+    calls = ", ".join(map(written, message.tool_calls))
+    return ": ".join(filter(None, (message.role.value, message.content, calls)))
+
+
+def _ending(status: str, stop_reason: object) -> str:
+    if status == "waiting":
+        return f"waits ({stop_reason})"
+    return f"ended ({stop_reason})" if status == "ended" else "was interrupted"

@@ -1,1 +1,0 @@
-"""What the protocols of user interfaces have in common. Private."""

@@ -1,0 +1,1 @@
+"""What runs use: counted, limited and kept in a ledger."""

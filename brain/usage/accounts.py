@@ -1,0 +1,140 @@
+"""The accounts of a usage ledger: what one run, session or user has used, and when."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Generic, TypeAlias, TypeVar
+
+from pydantic import BaseModel
+
+from agent_brain.states.usage import NOTHING, Usage
+from agent_brain.usage.budgets import UsageBudget
+
+PARTS = 12  # of a budget's time
+
+SessionKey: TypeAlias = tuple[str | None, str]  # the user and the session
+Part: TypeAlias = tuple[int, Usage]  # its number, and what was used in it
+KeyT = TypeVar("KeyT")
+
+
+@dataclass(slots=True)
+class Account:
+    """What one run, session or user has used, or the process.
+
+    Attributes:
+        total: Everything.
+        windows: For each time of a budget, in seconds: what was used in each part of it, the
+            oldest first.
+    """
+
+    total: Usage = NOTHING
+    windows: dict[float, list[Part]] = field(default_factory=dict)
+
+    def spend(self, usage: Usage, now: float, budgets: Iterable[UsageBudget]) -> None:
+        """Add what a model call used.
+
+        Args:
+            usage: What it used.
+            now: The time in seconds.
+            budgets: Those for which the time of the call matters.
+        """
+        self.total += usage
+        for seconds in {budget.seconds for budget in budgets}:
+            if seconds is not None:
+                self._spend_part(self.windows.setdefault(seconds, []), usage, now, seconds)
+
+    def _spend_part(self, parts: list[Part], usage: Usage, now: float, seconds: float) -> None:
+        number, used = _number(now, seconds), NOTHING
+        if parts and parts[-1][0] >= number:  # greater if the clock was set back
+            number, used = parts.pop()
+        parts.append((number, used + usage))
+        while parts[0][0] < number - PARTS:
+            del parts[0]
+
+    def used_up(self, budgets: Iterable[UsageBudget], now: float) -> UsageBudget | None:
+        """Return the first of ``budgets`` of which nothing is left, if any."""
+        return next((b for b in budgets if b.is_used_up(self._used(b.seconds, now))), None)
+
+    def _used(self, seconds: float | None, now: float) -> Usage:
+        """Return what was used in a time; in all times for None."""
+        if seconds is None:
+            return self.total
+        first = _number(now, seconds) - PARTS
+        parts = self.windows.get(seconds, ())
+        return sum((used for number, used in parts if number >= first), NOTHING)
+
+
+def _number(now: float, seconds: float) -> int:
+    """Return the number of the part of ``seconds`` in which ``now`` is."""
+    return int(now * PARTS / seconds)
+
+
+class Accounts(Generic[KeyT]):
+    """A bounded number of accounts; those that were not used for longest are dropped first.
+
+    Those that have used up a budget are set aside instead, so that others cannot displace them;
+    as many of them are kept again.
+
+    Args:
+        budgets: The budgets for each of them.
+        max_accounts: How many are kept.
+    """
+
+    def __init__(self, budgets: Iterable[UsageBudget], max_accounts: int) -> None:
+        self.budgets = tuple(budgets)
+        self._max = max_accounts
+        self._recent: OrderedDict[KeyT, Account] = OrderedDict()
+        self._aside: OrderedDict[KeyT, Account] = OrderedDict()
+
+    def __iter__(self) -> Iterator[tuple[KeyT, Account]]:
+        yield from self._aside.items()
+        yield from self._recent.items()
+
+    def get(self, key: KeyT) -> Account | None:
+        """Return the account of ``key``; None if it has used nothing."""
+        return self._recent.get(key) or self._aside.get(key)
+
+    def spend(self, key: KeyT, usage: Usage, now: float) -> None:
+        """Add what a model call used; see :meth:`Account.spend`."""
+        account = self._recent.get(key)
+        if account is None:
+            account = self._aside.pop(key, None) or Account()
+            if len(self._recent) >= self._max:
+                self._make_room(now)
+            self._recent[key] = account
+        else:
+            self._recent.move_to_end(key)
+        account.spend(usage, now, self.budgets)
+
+    def used_up(self, key: KeyT, now: float) -> UsageBudget | None:
+        """Return the first budget of which ``key`` has nothing left, if any."""
+        account = self.get(key)
+        return None if account is None else account.used_up(self.budgets, now)
+
+    def _make_room(self, now: float) -> None:
+        key, oldest = self._recent.popitem(last=False)
+        if oldest.used_up(self.budgets, now) is not None:
+            self._aside[key] = oldest
+            if len(self._aside) > self._max:
+                self._aside.popitem(last=False)
+
+    def replace(self, accounts: Iterable[tuple[KeyT, Account]], now: float) -> None:
+        """Replace all accounts by ``accounts``, the oldest first."""
+        self._recent.clear()
+        self._aside.clear()
+        for key, account in accounts:
+            if len(self._recent) >= self._max:
+                self._make_room(now)
+            self._recent[key] = account
+
+
+class SavedLedger(BaseModel, defer_build=True):
+    """All accounts of a ledger, as plain data."""
+
+    process: Account
+    purpose: dict[str, Account] = {}
+    run: list[tuple[str, Account]]
+    session: list[tuple[SessionKey, Account]]
+    user: list[tuple[str | None, Account]]

@@ -1,0 +1,1 @@
+"""The command ``compare``: an experiment from a TOML file."""

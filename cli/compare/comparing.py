@@ -1,0 +1,148 @@
+"""Run the experiment of a file, and say what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple, TypedDict
+
+from agent_brain.cli.compare.figures import figures, plan_figures
+from agent_brain.cli.compare.progress import shown_progress
+from agent_brain.cli.compare.resolve import make_experiment
+from agent_brain.cli.compare.settings import read_experiment_file
+from agent_brain.cli.exit_codes import ExitCode, UserError, notify, user_errors
+from agent_brain.cli.options import Options
+from agent_brain.cli.signals import (
+    end_quietly_at_second_ctrl_c,
+    signals_wake_loop,
+    sigterm_as_ctrl_c,
+)
+from agent_brain.common.litellm.connections import connections
+from agent_brain.common.text import count_of
+from agent_brain.errors import ExperimentError
+from agent_brain.experiments import Cell, Experiment, Outcome, Progress, Report
+from agent_brain.experiments.case_plan import Fresh, Only
+from agent_brain.experiments.cells import find_cell
+
+
+class _Chosen(TypedDict):
+    only: Only
+    fresh: Fresh
+
+
+def compare_file(
+    path: Path,
+    options: Options,
+    *,
+    plan: bool,
+    only: Sequence[str],
+    fresh: bool,
+    again: Sequence[str],
+    fail_under: Sequence[str],
+    quiet: bool,
+) -> ExitCode:
+    """Run the experiment of a file, or show its plan; the parameters are those of the command."""
+    experiment = make_experiment(read_experiment_file(path))
+    folder = options.folder or path.with_name(f"{path.stem}-results")
+    thresholds = read_thresholds(fail_under, experiment.cells)
+    if unknown := [one for one in again if one not in list(Outcome)]:
+        raise UserError(f"--again {unknown[0]!r}: the outcomes are {', '.join(Outcome)}")
+    chosen: _Chosen = {"only": only or None, "fresh": fresh or again}
+    if plan:
+        with user_errors():
+            planned = experiment.plan(folder, **chosen)
+        print(json.dumps(plan_figures(planned), indent=2) if options.as_json else planned)
+        return ExitCode.ANSWERED
+    try:
+        with sigterm_as_ctrl_c(), shown_progress(quiet=quiet) as show:
+            report = asyncio.run(_run(experiment, folder, show, chosen))
+    except ExperimentError as error:  # others are no mistakes of the user, such as a full disk
+        raise UserError(str(error)) from error
+    except KeyboardInterrupt:
+        notify(
+            f"The cases that ended are kept in {folder}: the same command continues", kind="Stopped"
+        )
+        return ExitCode.CANCELLED
+    missing = report.missing
+    if missing and only:
+        planned = experiment.plan(folder, only=only)
+        missing = len(planned.cases) - planned.done
+    return _conclude(report, options, thresholds, missing)
+
+
+async def _run(
+    experiment: Experiment,
+    folder: Path,
+    show: Callable[[Progress], None] | None,
+    chosen: _Chosen,
+) -> Report:
+    end_quietly_at_second_ctrl_c()
+    try:
+        with signals_wake_loop():
+            return await experiment.run(folder, on_progress=show, **chosen)
+    finally:
+        await connections.close()  # nobody else can, once the event loop has ended
+
+
+def _conclude(
+    report: Report, options: Options, thresholds: Sequence[Threshold], missing: int
+) -> ExitCode:
+    if options.as_json:
+        print(json.dumps(figures(report), indent=2, ensure_ascii=False))
+    else:
+        print(report)
+    folder = report.save()
+    if not options.as_json:
+        print("\n".join(f"{folder / name}" for name in ("report.md", "report.html")))
+    failed = list(below(report, thresholds))
+    for sentence in failed:
+        notify(sentence)
+    if failed:
+        return ExitCode.FAILED
+    if missing:
+        notify(f"{count_of(missing, 'case')} not run: the budget was used up", kind="Stopped")
+        return ExitCode.STOPPED
+    return ExitCode.ANSWERED
+
+
+class Threshold(NamedTuple):
+    """The least rate of passed cases of a cell."""
+
+    cell: Cell
+    rate: float
+
+
+def read_thresholds(texts: Iterable[str], cells: Sequence[Cell]) -> list[Threshold]:
+    """Return what ``CELL=RATE`` texts ask for; a rate alone holds for every cell.
+
+    Raises:
+        UserError: A text is neither, a rate is not from 0 to 1, or there is no such cell.
+    """
+    found: list[Threshold] = []
+    for text in texts:
+        name, _, number = text.rpartition("=")
+        try:
+            rate = float(number)
+        except ValueError:
+            rate = -1.0
+        if not 0 <= rate <= 1:
+            raise UserError(f"--fail-under {text!r}: write CELL=RATE, such as react/vector=0.8")
+        try:
+            meant = [find_cell(cells, name)] if name else cells
+        except ExperimentError as error:
+            raise UserError(f"--fail-under {text!r}: {error}") from error
+        found += [Threshold(cell, rate) for cell in meant]
+    return found
+
+
+def below(report: Report, thresholds: Iterable[Threshold]) -> Iterator[str]:
+    """Yield a sentence for each rate that is not reached, or not known yet."""
+    tasks = len(report.info.tasks) * report.info.repeat
+    for cell, least in thresholds:
+        passed = report.cell(str(cell)).passed
+        if passed.n < tasks:
+            yield f"{cell} did {passed.n} of {tasks} cases: the rest must be done to know its rate"
+        elif passed.rate < least:
+            yield f"{cell} passed {passed.k} of {passed.n}: {passed.rate:.3g} is below {least:g}"

@@ -1,0 +1,173 @@
+"""The options of the commands, each defined once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import click
+
+from agent_brain.cli.exit_codes import UserError
+
+ABOVE_0 = click.FloatRange(0, math.inf, min_open=True, max_open=True)
+Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What the user chose, unchecked; None for what was not given."""
+
+    model: str | None = None
+    net: str = "react"
+    memory: str | None = None
+    tools: Sequence[str] = ()
+    servers: Sequence[str] = ()
+    max_steps: int | None = None
+    timeout: float | None = None
+    max_cost: float | None = None
+    trace: bool = False
+    folder: Path | None = None
+    session: str | None = None
+    journal: str | None = None
+    tenant: str | None = None
+    approve: Sequence[str] = ()
+    deny: Sequence[str] = ()
+    edit: Sequence[str] = ()
+    input: Sequence[str] = ()
+    as_json: bool = False
+    verbose: bool = False
+    debug: bool = False
+
+    def limits(self) -> dict[str, Any]:
+        """Return the limits that were given."""
+        names = ("max_steps", "timeout", "max_cost")
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
+
+    def storage(self, memory: str) -> dict[str, Any]:
+        """Return the options of ``memory`` that say where it is stored; create the folder."""
+        if self.folder is None:
+            if self.session is not None:
+                raise UserError("--session names a conversation in a folder: give --folder too")
+            return {}
+        session = "default" if self.session is None else self.session
+        try:
+            session.encode()
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except UnicodeEncodeError:
+            raise UserError(f"--session {session!r} is not valid UTF-8") from None
+        except OSError as error:
+            why = f"--folder {str(self.folder)!r} cannot be used: {error.strerror}"
+            raise UserError(why) from error
+        if memory.casefold() == "vector":
+            return {"path": self.folder, "session": session}
+        return {"journal": self.folder / "memory.db", "session": session}
+
+
+def option(names: str, metavar: str | None, text: str, **settings: Any) -> Decorator:
+    """Return a click option; a word of ``names`` without dashes is the parameter's name."""
+    return click.option(*names.split(), metavar=metavar, help=text, **settings)
+
+
+def check_name(_: object, __: object, text: str | None) -> str | None:
+    """Refuse an empty name; the callback of click options."""
+    if text is not None and not text.strip():  # an unset shell variable
+        raise click.BadParameter("the name is empty")
+    return text
+
+
+def as_folder(context: object, option: object, text: str | None) -> Path | None:
+    """Return the folder of that name; the callback of click options."""
+    name = check_name(context, option, text)
+    return None if name is None else Path(name)
+
+
+AGENT = [
+    option(
+        "--model -m",
+        "NAME",
+        "A LiteLLM model name, such as openai/gpt-4.1-mini. Default: AGENT_BRAIN_MODEL, otherwise "
+        "the built-in offline demo model.",
+        callback=check_name,
+    ),
+    option(
+        "--memory",
+        "NAME",
+        "messages (default), windowed, vector, summary, layered or todo.",
+        callback=check_name,
+    ),
+    option(
+        "tools --tool -t",
+        "MODULE:FUNCTION",
+        "A function with type hints, or a tool object, as module:name or path/to/file.py:name. "
+        "Can be repeated.",
+        multiple=True,
+    ),
+    option(
+        "servers --mcp",
+        "URL|SCRIPT|CONFIG.json",
+        "An MCP server with tools: a URL, a script (.py or .js), or a JSON file of servers. "
+        "Can be repeated.",
+        multiple=True,
+    ),
+    option("--max-steps", "N", "Step limit of a run. Default: 100.", type=click.IntRange(1)),
+    option("--timeout", "SECONDS", "Time limit of a run.", type=ABOVE_0),
+    option("--max-cost", "DOLLARS", "Cost limit, if the price is known.", type=ABOVE_0),
+    option(
+        "--trace",
+        None,
+        "Record what models are sent and return, for agent-brain sessions calls and replay.",
+        is_flag=True,
+    ),
+]
+NET = option(
+    "--net -n",
+    "NAME",
+    "The thinking net: a name (see agent-brain nets), a net file, or module:name.",
+    default="react",
+    show_default=True,
+)
+STORAGE = [
+    option(
+        "--folder",
+        "DIR",
+        "Store the memory in this folder, and continue the conversation it holds.",
+        callback=as_folder,
+    ),
+    option(
+        "--session",
+        "NAME",
+        "Which conversation in the folder. Default: 'default'.",
+        callback=check_name,
+    ),
+]
+JOURNAL = [
+    option(
+        "--folder",
+        "DIR",
+        "The folder of the other commands: its memory.db (or journal.db of a vector memory).",
+        callback=as_folder,
+    ),
+    option(
+        "--journal",
+        "PLACE",
+        "A SQLite file, redis://… or postgresql://…. Prefer AGENT_BRAIN_JOURNAL for a URL with a "
+        "password: other users of this computer can read options.",
+        envvar="AGENT_BRAIN_JOURNAL",
+        callback=check_name,
+    ),
+]
+TENANT = option("--tenant", "NAME", "Whose session it is. Default: nobody's.", callback=check_name)
+DECISIONS = [
+    option("--approve", "ID|all", "Approve a tool call.", multiple=True),
+    option("--deny", "ID[=WHY]|all", "Deny a tool call; the model reads why.", multiple=True),
+    option("--edit", "[ID=]JSON", "Approve a call with other arguments.", multiple=True),
+    option("--input", "[ID=]TEXT", "Answer a question.", multiple=True),
+]
+OUTPUT = [
+    option("as_json --json", None, "Write each event as a JSON object on a line.", is_flag=True),
+    option("--verbose -v", None, "Show states and usage too.", is_flag=True),
+]
+DEBUG = option("--debug", None, "Show tracebacks of errors.", is_flag=True)

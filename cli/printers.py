@@ -1,0 +1,165 @@
+"""Print the events of a run: live on terminals, steps apart in pipes, or as JSON."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, field
+from typing import TextIO
+
+from agent_brain.cli.options import Options
+from agent_brain.cli.sanitize import brief, call_text, one_line, whole_call
+from agent_brain.cli.screen import MARGIN, Screen
+from agent_brain.common.text import count_of, to_compact_json
+from agent_brain.memories import Message
+from agent_brain.states.events import (
+    KINDS,
+    ActionFinished,
+    ActionRequested,
+    ApprovalRequested,
+    Event,
+    InputRequested,
+    RunFailed,
+    RunFinished,
+    RunStarted,
+    SleepRequested,
+    StateEntered,
+    StateExited,
+    StuckDetected,
+    TextDelta,
+    ToolProgress,
+)
+
+Printer = Callable[[Event], None]
+
+
+@dataclass(slots=True)
+class LivePrinter:
+    """Writes a run to a screen as it happens: steps as labelled lines, text without a margin.
+
+    With ``out``, the answer goes there alone, and what the agent says before it is a step.
+    """
+
+    screen: Screen
+    out: TextIO | None = None
+    _: KW_ONLY
+    verbose: bool = False
+    debug: bool = False
+    echo: bool = False
+    _block: str = ""  # what was written last: "text", "thought" or "line"
+    _newlines: str = ""  # at the end of a text; written only if it continues
+    _held: list[TextDelta] = field(default_factory=list)  # text that may be the answer
+
+    def __call__(self, event: Event) -> None:
+        """Write the event, and show on a terminal that a state works and has no output yet."""
+        if self.out is not None:
+            self._hold(event, self.out)
+        if isinstance(event, TextDelta):
+            if self.out is None or event.thought:
+                self._say(event)
+        elif line := self._line(event):
+            self._begin("line")
+            self.screen.labelled(*line)
+        if isinstance(event, ActionFinished) and self.debug and event.exception is not None:
+            self.screen.write("".join(traceback.format_exception(event.exception)), "dim")
+        if isinstance(event, StateEntered):
+            self.screen.status(f"  waiting   {_location(event)} …")
+        elif isinstance(event, StateExited | RunFinished | RunFailed):
+            self.screen.end_status()
+        if isinstance(event, RunFinished | RunFailed):
+            self.screen.end_line()
+
+    def _hold(self, event: Event, out: TextIO) -> None:
+        """Hold text until it is known whether it is the answer."""
+        text = event if isinstance(event, TextDelta) and not event.thought else None
+        ends = isinstance(event, RunFinished | RunFailed | ActionRequested)
+        if self._held and (ends or (text and self._held[-1].step != text.step)):
+            said = "".join(each.text for each in self._held)
+            self._held = []
+            if said.strip() and not (isinstance(event, RunFinished) and event.answer == said):
+                self.screen.labelled("said", said.strip())
+        if isinstance(event, RunFinished) and event.answer:
+            out.write(event.answer.removesuffix("\n") + "\n")
+            out.flush()
+        if text:
+            self._held.append(text)
+            self._block = ""
+
+    def _begin(self, block: str) -> None:
+        """Begin a block; a blank line separates text from what is around it."""
+        if self._block not in ("", block) and "text" in (self._block, block):
+            self.screen.line()
+        self._block = block
+
+    def _say(self, event: TextDelta) -> None:
+        block = "thought" if event.thought else "text"
+        style, margin = ("dim italic", MARGIN) if event.thought else ("", "")
+        text = event.text
+        if self._block != block:
+            text = text.lstrip("\r\n")
+            if not text:
+                return
+            self._begin(block)
+            self._newlines = ""
+            if event.thought:
+                self.screen.label("thinking", style)
+        text = self._newlines + text
+        shown = text.rstrip("\n")
+        self._newlines = text[len(shown) :]
+        self.screen.write(shown.replace("\n", f"\n{margin}"), style)
+
+    def _line(self, event: Event) -> tuple[str, str, str] | None:
+        """Return label, text and style of an event's line, if it has one."""
+        match event:
+            case ActionRequested():
+                return "tool", call_text(event.action), "cyan"
+            case ActionFinished():
+                label, style = ("error", "red") if event.result.is_error else ("result", "green")
+                return label, f"{event.action.name}: {brief(event.result.content)}", style
+            case StuckDetected():
+                then = "a hint is given" if event.verdict == "hint" else "the run is stopped"
+                return "stuck", f"{event.reason}; {then}", "yellow"
+            case ApprovalRequested():
+                return "approval", "; ".join(map(whole_call, event.actions)), "yellow"
+            case InputRequested():
+                return "question", event.prompt, "yellow"
+            case SleepRequested():
+                return "sleep", f"until {event.until:%Y-%m-%d %H:%M:%S %Z}", "yellow"
+            case RunStarted(goal=Message() as goal) if self.echo:
+                return "you", goal.content, "bold"
+            case StateEntered() if self.verbose:
+                return "state", _location(event), "dim"
+            case ToolProgress() if self.verbose:
+                done = f"{event.done:g}" + ("" if event.total is None else f" of {event.total:g}")
+                return "progress", f"{event.action.name}: {done} {event.message}".rstrip(), "dim"
+            case RunFinished(usage=usage) if self.verbose:
+                parts = [str(event.stop_reason), count_of(event.step, "step")]
+                parts.append(count_of(usage.requests, "model call"))
+                parts += [count_of(usage.total_tokens, "token")] if usage.total_tokens else []
+                parts += [f"${usage.cost:.4f}"] if usage.cost else []
+                return "end", ", ".join(parts), "dim"
+        if event.kind not in KINDS:  # of the program's own class
+            return event.kind, brief(to_compact_json(event.fields())), "cyan"
+        return None
+
+
+def make_printer(
+    options: Options, out: TextIO | None = None, err: TextIO | None = None, *, echo: bool = False
+) -> Printer:
+    """Return a printer for one run, chosen by the options and by where the output goes."""
+    stream = out or sys.stdout
+    if options.as_json:
+        return lambda event: print(one_line(event.to_json()), file=stream, flush=True)
+    live = stream.isatty()
+    return LivePrinter(
+        Screen(stream if live else err or sys.stderr),
+        None if live else stream,
+        verbose=options.verbose,
+        debug=options.debug,
+        echo=echo,
+    )
+
+
+def _location(event: Event) -> str:
+    return " › ".join([*event.path, event.state or ""])

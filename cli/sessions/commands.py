@@ -1,0 +1,220 @@
+"""The commands on sessions and their options."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from agent_brain.cli.commands import argument, runs
+from agent_brain.cli.options import JOURNAL, NET, TENANT, check_name, option
+
+JSON = option("as_json --json", None, "Write JSON, an object on a line.", is_flag=True)
+FULL = option("--full", None, "Shorten nothing.", is_flag=True)
+SESSION = argument("session")
+
+
+@click.group()
+def sessions() -> None:
+    """Look at stored sessions, copy, compare and remove them.
+
+    They are in a folder of the other commands (--folder) or in any journal (--journal). A command
+    that only reads changes nothing. Exit codes: 0 done, 1 see the command, 2 wrong usage.
+    """
+
+
+@sessions.command("list")
+@runs(
+    "sessions.listing:show_sessions",
+    *JOURNAL,
+    option("--tenant", "NAME", "Only the sessions of this tenant.", callback=check_name),
+    option("--limit", "N", "At most so many.", type=click.IntRange(1)),
+    JSON,
+)
+def list_command() -> None:
+    """List the sessions, those that were written to last first."""
+
+
+@sessions.command()
+@runs(
+    "sessions.showing:show_session",
+    *JOURNAL,
+    TENANT,
+    option("number --step", "N", "Show the memory as of this step.", type=click.IntRange(1)),
+    FULL,
+    JSON,
+    SESSION,
+)
+def show() -> None:
+    """Show what happened in SESSION step by step: what was said, calls, tokens and cost.
+
+    With --step, show all messages as of then and the state of the run. A memory with a window or a
+    summary shows a model less of them.
+    """
+
+
+@sessions.command()
+@runs("sessions.listing:show_steps", *JOURNAL, TENANT, JSON, SESSION)
+def steps() -> None:
+    """List the steps of SESSION that are kept, to show, fork or compare it as of one."""
+
+
+@sessions.command()
+@runs(
+    "sessions.forking:fork_session",
+    *JOURNAL,
+    TENANT,
+    option("number --step", "N", "The step.", type=click.IntRange(1), required=True),
+    option("--to", "NAME", "The new session.", required=True, callback=check_name),
+    option("--to-tenant", "NAME", "Whose it is. Default: that of SESSION.", callback=check_name),
+    SESSION,
+)
+def fork() -> None:
+    """Copy SESSION as of a step into a new session, which can be resumed from there."""
+
+
+@sessions.command()
+@runs(
+    "sessions.comparing:diff_sessions",
+    *JOURNAL,
+    TENANT,
+    FULL,
+    argument("first", metavar="A[@STEP]"),
+    argument("second", metavar="B[@STEP]"),
+)
+def diff() -> None:
+    """Show where two sessions part, or one session at two steps: ann@12 ann@40.
+
+    IDs, times, tokens and cost are not compared. Exit codes: 0 no difference, 1 a difference, 2
+    trouble.
+    """
+
+
+RUN = option("run_id --run", "ID", "Only this run.", callback=check_name)
+REPLAY = [
+    NET,
+    option("--model -m", "NAME", "The model, if another one. Default: as it was recorded."),
+    option("--memory", "NAME", "The kind of the memory. Default: messages.", callback=check_name),
+    option(
+        "tools --tool -t",
+        "MODULE:FUNCTION",
+        "A tool of today. Default: those that models were told of. Can be repeated.",
+        multiple=True,
+    ),
+]
+
+
+@sessions.command()
+@runs(
+    "sessions.calling:show_calls",
+    *JOURNAL,
+    TENANT,
+    option("number --step", "N", "Only those of this step.", type=click.IntRange(1)),
+    RUN,
+    FULL,
+    JSON,
+    SESSION,
+)
+def calls() -> None:
+    """Show what models were sent in SESSION, and what they returned.
+
+    Model calls are recorded with --trace, or Brain(trace=True).
+    """
+
+
+@sessions.command()
+@runs("sessions.replaying:replay_session", *JOURNAL, TENANT, RUN, *REPLAY, JSON, SESSION)
+def replay() -> None:
+    """Run the last run of SESSION again, with its recorded responses and results of tools.
+
+    No model is asked and no tool runs. Shows where the net of today does something else. Exit
+    codes: 0 no difference, 1 a difference, 2 trouble.
+    """
+
+
+@sessions.command()
+@runs(
+    "sessions.removal:remove_session",
+    *JOURNAL,
+    TENANT,
+    option("confirmed --yes -y", None, "Do not ask.", is_flag=True),
+    SESSION,
+)
+def rm() -> None:
+    """Remove SESSION with its history, unless a process runs it.
+
+    Exit codes: 0 removed, 1 not confirmed, 2 trouble.
+    """
+
+
+@sessions.command()
+@runs(
+    "sessions.removal:forget_text",
+    *JOURNAL,
+    option("--tenant", "NAME", "Whose sessions. Default: nobody's.", callback=check_name),
+    option("confirmed --yes -y", None, "Do not ask.", is_flag=True),
+    argument("text"),
+)
+def forget() -> None:
+    """Forget TEXT in all sessions of a tenant: messages, history, recorded calls, notes, titles.
+
+    A message that contains it goes as a whole, case is ignored. Vectors are deleted when the memory
+    is opened the next time. Exit codes: 0 done, 1 not confirmed, 2 trouble, as with a tenant that
+    has no sessions.
+    """
+
+
+@sessions.command()
+@runs(
+    "sessions.files:export",
+    *JOURNAL,
+    TENANT,
+    option(
+        "--output -o",
+        "FILE",
+        "Write to this file, which is replaced if it exists. Default: - for stdout.",
+        type=click.Path(path_type=Path),
+        default="-",
+    ),
+    click.option(
+        "--as",
+        "form",
+        type=click.Choice(["journal", "test", "cassette"]),
+        default="journal",
+        show_default=True,
+        help="Lines of JSON for import; a pytest file; a cassette for agent_brain.testing.replay.",
+    ),
+    RUN,
+    *REPLAY,
+    SESSION,
+)
+def export() -> None:
+    """Write SESSION with its history as lines of JSON, for import; or a run of it as a test.
+
+    A test and a cassette are made of the recorded model calls (--trace). The test needs the net.
+    """
+
+
+@sessions.command("import")
+@runs(
+    "sessions.files:import_file",
+    *JOURNAL,
+    option(
+        "--tenant", "NAME", "Whose it becomes. Default: as it was exported.", callback=check_name
+    ),
+    option("name --as", "NAME", "Its new name. Default: as it was exported.", callback=check_name),
+    argument("path", metavar="FILE", type=click.Path(path_type=Path)),
+)
+def import_command() -> None:
+    """Add the session that export wrote to FILE, or - for stdin, to the journal."""
+
+
+@sessions.command()
+@runs("sessions.rescue:salvage_journal", argument("source"), argument("target"))
+def salvage() -> None:
+    """Copy what can be read of the damaged journal SOURCE to the journal TARGET.
+
+    Both are the path of a SQLite file, redis://… or postgresql://…. SOURCE is not changed. Of each
+    session what stands before the damage is copied. Exit codes: 0 all of it was, 1 something is
+    lost, 2 trouble.
+    """

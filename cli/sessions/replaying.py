@@ -1,0 +1,139 @@
+"""Replay a run of a session, and make tests of it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from agent_brain.brain import Brain
+from agent_brain.cli.exit_codes import ExitCode, UserError, notify
+from agent_brain.cli.net_reference import load_net, load_tools
+from agent_brain.cli.options import Options
+from agent_brain.cli.screen import Screen
+from agent_brain.cli.sessions.calling import check_run
+from agent_brain.cli.sessions.places import find_session, use_journal
+from agent_brain.cli.sessions.tables import print_json
+from agent_brain.default_model import resolve_llm
+from agent_brain.memories import Message
+from agent_brain.memories.journal.base import Journal
+from agent_brain.memories.registry import create_memory
+from agent_brain.memories.store.session import read_session_key
+from agent_brain.memories.stored import StoredMemory
+from agent_brain.memories.trace.recorded_call import RecordedCall
+from agent_brain.recording.replay import Replay
+from agent_brain.recording.run import calls_tools_natively
+from agent_brain.states import prompts
+from agent_brain.states.models.llm import LLM, Piece
+from agent_brain.testing import ExportError, export_cassette, export_test
+from agent_brain.tools import BaseTool
+
+
+class StandInModel(LLM):
+    """Stands for the model of a recorded run, which is not asked again."""
+
+    def __init__(self, calls: Sequence[RecordedCall]) -> None:
+        told = "\n".join(m.content for call in calls for m in call.messages if m.role == "system")
+        self.model = calls[0].model if calls else "unknown"
+        self.supports_tools = calls_tools_natively(calls)
+        self.sends_schema = prompts.OUTPUT_KNOWN in told
+
+    async def stream(self, messages: Sequence[Message], **options: Any) -> AsyncIterator[Piece]:
+        """Refuse."""
+        if messages:
+            raise UserError("The model of a replay is not asked")
+        yield ""
+
+
+class StandInTool(BaseTool):
+    """Stands for a tool of a recorded run, which does not run again."""
+
+    async def execute(self, **kwargs: Any) -> str:
+        """Refuse."""
+        raise UserError("The tools of a replay do not run")
+
+
+def replay_session(options: Options, run_id: str | None) -> ExitCode:
+    """Replay a run, print where it differs; the exit code says if it does."""
+    report = use_journal(options, lambda journal: _replay(options, journal, run_id))
+    if options.as_json:
+        print_json(report.to_dict())
+    else:
+        screen = Screen(sys.stdout)
+        for line in str(report).splitlines():
+            screen.line(line)
+    return ExitCode.ANSWERED if report.equal else ExitCode.FAILED
+
+
+def write_test(options: Options, run_id: str | None, output: Path) -> None:
+    """Write a run as a pytest file."""
+    report = use_journal(options, lambda journal: _replay(options, journal, run_id))
+    if not report.equal:
+        notify(f"The test repeats the run as far as the net does it today. {report}", kind="Note")
+    named = options.net if ":" in options.net else None
+    try:
+        export_test(report.events, output, net=named)
+    except ExportError as error:
+        raise UserError(str(error)) from error
+
+
+def write_cassette(options: Options, run_id: str | None, output: Path) -> None:
+    """Write the model calls of a session, or of a run, as a cassette."""
+
+    async def read(journal: Journal) -> list[RecordedCall]:
+        memory = await _memory(options, journal, "messages")
+        calls = await memory.model_calls(run_id=run_id)
+        await check_run(memory, calls, run_id)
+        return calls
+
+    export_cassette(use_journal(options, read), output)
+
+
+async def _memory(options: Options, journal: Journal, kind: str) -> StoredMemory:
+    record = await find_session(journal, options.session or "", options.tenant)
+    session, tenant = read_session_key(record.key)
+    made: Any = create_memory(
+        kind, (), journal=journal, session=session, tenant=tenant, readonly=True
+    )
+    await made.open()
+    memory: StoredMemory = made
+    return memory
+
+
+async def _replay(options: Options, journal: Journal, run_id: str | None) -> Replay:
+    memory = await _memory(options, journal, options.memory or "messages")
+    calls = await memory.model_calls(run_id=run_id or memory.control.run_id)
+    await check_run(memory, calls, run_id)
+    llm = StandInModel(calls) if options.model is None else resolve_llm(options.model)
+    tools = load_tools(options.tools) or _stand_ins(calls, memory)
+    if not calls and not options.tools:
+        await _check_no_tools(memory)
+    net = load_net(options.net, llm)
+    return await Brain(net, memory, tools).replay(run_id)
+
+
+async def _check_no_tools(memory: StoredMemory) -> None:
+    """Check that a run without recorded model calls used no tools but those of the memory.
+
+    Raises:
+        UserError: It used others, of which the session does not tell what a model was told.
+    """
+    used = {call.name for message in await memory.turn() for call in message.tool_calls}
+    if missing := sorted(used - {*memory.available_tools}):
+        raise UserError(
+            f"The run was not traced, so its tools are not known: name {', '.join(missing)} with "
+            "--tool FILE:NAME"
+        )
+
+
+def _stand_ins(calls: Sequence[RecordedCall], memory: StoredMemory) -> list[BaseTool]:
+    """Return tools as models were told of them."""
+    found: dict[str, BaseTool] = {}
+    for call in calls:
+        for told in call.tools:
+            name = str(told["name"])
+            if name not in memory.available_tools and name not in found:
+                schema = dict(told["input_schema"])
+                found[name] = StandInTool(name, str(told["description"]), schema)
+    return [*found.values()]

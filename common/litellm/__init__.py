@@ -1,0 +1,1 @@
+"""Import litellm in one place and without side effects."""

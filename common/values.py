@@ -1,0 +1,59 @@
+"""Checks of values that callers and models pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+    from pydantic_core import ErrorDetails
+
+
+def is_count(value: Any, *, least: int = 1) -> bool:
+    """Return whether ``value`` is a whole number of at least ``least``; booleans are not."""
+    return not isinstance(value, bool) and isinstance(value, Integral) and int(value) >= least
+
+
+def check_count(
+    error: type[Exception], name: str, value: Any, *, least: int = 1, optional: bool = False
+) -> None:
+    """Raise ``error`` if an option is no whole number of at least ``least``.
+
+    Args:
+        error: The class of the error.
+        name: The name of the option.
+        value: Its value.
+        least: The smallest number that is allowed.
+        optional: Whether it may be None.
+    """
+    if not (is_count(value, least=least) or (optional and value is None)):
+        none = ", or None" if optional else ""
+        raise error(f"{name}={value!r}: it must be a whole number of at least {least}{none}")
+
+
+def is_amount(value: Any, *, zero: bool = False) -> bool:
+    """Return whether ``value`` is a number greater than 0, or 0 if ``zero``; booleans are not."""
+    if isinstance(value, bool) or not isinstance(value, Real | Decimal):
+        return False
+    number = float(value)
+    return number > 0 or (zero and number == 0)
+
+
+def error_details(error: ValidationError) -> list[ErrorDetails]:
+    """Return what pydantic found wrong, without its links, contexts and inputs."""
+    return error.errors(include_url=False, include_context=False, include_input=False)
+
+
+def error_lines(error: ValidationError, root: str = "") -> Iterator[str]:
+    """Yield ``"place.in.the.value: what is wrong"`` for each problem; ``root`` names the value."""
+    for detail in error_details(error):
+        yield error_line(detail, root)
+
+
+def error_line(detail: ErrorDetails, root: str = "") -> str:
+    """Return one problem as a line; see :func:`error_lines`."""
+    place = ".".join(map(str, detail["loc"])) or root
+    return f"{place}: {detail['msg']}" if place else detail["msg"]

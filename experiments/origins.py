@@ -1,0 +1,62 @@
+"""Whether code is the user's own, or that of a library, which counts by its version."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import sysconfig
+from functools import cache
+from importlib.metadata import PackageNotFoundError, packages_distributions, version
+from types import CodeType, ModuleType
+from typing import Any
+
+_STANDARD = tuple({sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")})
+
+
+def library_of(value: Any) -> str | None:
+    """Return the library that a function, class or module is of, with its version.
+
+    None for code of the user's own: all that is not installed, also if it is imported from a
+    folder such as that of a project installed with ``pip install -e``.
+    """
+    if isinstance(value, ModuleType):
+        return _library(value.__name__, getattr(value, "__file__", None))
+    name = str(getattr(value, "__module__", None) or "builtins")
+    code = getattr(value, "__code__", None)
+    file: str | None = code.co_filename if isinstance(code, CodeType) else None
+    if file is None or file.startswith("<"):  # a class, or code that a library made of a text
+        file = getattr(sys.modules.get(name), "__file__", None)
+    return _library(name, file)
+
+
+def library_by_name(top: str) -> str | None:
+    """Return the same for a module at the top, which is not imported for this."""
+    module = sys.modules.get(top)
+    if module is not None:
+        return library_of(module)
+    spec = importlib.util.find_spec(top)
+    if spec is None:
+        return f"{top} is not installed"
+    return _library(top, next(iter(spec.submodule_search_locations or ()), spec.origin))
+
+
+@cache
+def _library(name: str, file: str | None) -> str | None:
+    top = name.partition(".")[0]
+    installed = file is not None and ("site-packages" in file or "dist-packages" in file)
+    if top == "agent_brain" or installed:
+        return f"{top} {_version(top)}"
+    if file is None:
+        return top if top in sys.stdlib_module_names else None
+    return top if file.startswith((*_STANDARD, "<frozen")) else None
+
+
+@cache
+def _version(top: str) -> str:
+    try:
+        return version(top.replace("_", "-"))
+    except PackageNotFoundError:  # the package has another name than its module
+        return " ".join(version(name) for name in sorted({*_distributions().get(top, ())}))
+
+
+_distributions = cache(packages_distributions)  # it reads the files of all packages

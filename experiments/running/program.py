@@ -1,0 +1,131 @@
+"""The program that a case is run by: a brain over a memory, which may be restarted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+
+from agent_brain.brain import Brain
+from agent_brain.common.aio import CLEANUP_SECONDS
+from agent_brain.experiments.case_plan import Case
+from agent_brain.experiments.choices.memories import MemoryChoice, Place
+from agent_brain.experiments.choices.models import ModelChoice
+from agent_brain.experiments.choices.nets import NetChoice
+from agent_brain.experiments.running.pace import Pace
+from agent_brain.experiments.settings import Settings
+from agent_brain.memories.base import Memory
+from agent_brain.memories.journal.base import Journal
+from agent_brain.memories.runs.counts import Counts
+from agent_brain.memories.stored import StoredMemory
+from agent_brain.memories.wrapper import WrappingMemory, offers
+from agent_brain.states.hooks import Hook
+from agent_brain.tools.toolset import ToolLike
+from agent_brain.usage.ledger import UsageLedger
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Equipment:
+    """What a case is run with.
+
+    Attributes:
+        net: Its net.
+        memory: Its memory.
+        model: Its model.
+        settings: The settings of the experiment.
+        client: Returns the client of Chroma of the folder.
+        pace_of: Returns the pace of a model.
+        ledger: Counts what all cases use; None if nobody asks.
+    """
+
+    net: NetChoice
+    memory: MemoryChoice
+    model: ModelChoice
+    settings: Settings
+    client: Callable[[], Any]
+    pace_of: Callable[[str], Pace]
+    ledger: UsageLedger | None
+
+
+class Program:
+    """A brain over a memory of its own.
+
+    Attributes:
+        sessions: The sessions that were opened and are stored, in order.
+        used: What its runs have used, also those that raised or were cut off.
+
+    Args:
+        case: The case.
+        equipment: What it is run with.
+        tools: The tools of the case.
+        hooks: The hooks of its runs.
+        journal: Where its sessions are stored.
+    """
+
+    def __init__(
+        self,
+        case: Case,
+        equipment: Equipment,
+        tools: Sequence[ToolLike],
+        hooks: Sequence[Hook],
+        journal: Journal,
+    ) -> None:
+        self._case = case
+        self._with = equipment
+        self._tools = tools
+        self._hooks = hooks
+        self._journal = journal
+        self._memory: Memory | None = None
+        self._counted: set[str] = set()  # the IDs of runs
+        self.sessions: dict[str, None] = {}
+        self.used = Counts()
+
+    async def start(self, session: str) -> Brain[Any]:
+        """Make the memory of a session and a brain over it."""
+        own, task, settings = self._with, self._case.task, self._with.settings
+        place = Place(
+            journal=self._journal, session=session, tenant=self._case.id, client=own.client
+        )
+        memory = self._memory = own.memory.create(self._tools, place)
+        if memory.durable and memory.session is not None:
+            self.sessions[memory.session] = None
+        brain: Brain[Any] = Brain(
+            own.net.make(own.model.llm, task.output_type),
+            memory,
+            limits=task.limits or settings.limits,
+            stuck=settings.stuck,
+            hooks=self._hooks,
+            trace=settings.trace and offers(memory, "record_call"),
+        )
+        await brain.open()
+        return brain
+
+    @property
+    def lasts(self) -> bool:
+        """Whether the memory is there again after a restart."""
+        memory = self._memory
+        if memory is None or memory.durable:
+            return memory is not None
+        while isinstance(memory, WrappingMemory):
+            memory = memory.inner
+        shared = isinstance(memory, StoredMemory) and memory.shared  # it stores its messages alone
+        return shared and memory.session is not None
+
+    def count(self) -> None:
+        """Count what the last run has used, once."""
+        if self._memory is None or (control := self._memory.control).run_id in self._counted:
+            return
+        if control.run_id:
+            self._counted.add(control.run_id)
+            more = Counts(**control.spent.as_data(), step=control.step)
+            self.used = self.used.plus(more)
+
+    async def stop(self) -> None:
+        """Count what was used, and close the memory. Models are closed by the experiment."""
+        self.count()
+        memory, self._memory = self._memory, None
+        if memory is not None:
+            with anyio.CancelScope(shield=True, deadline=anyio.current_time() + CLEANUP_SECONDS):
+                await memory.aclose()

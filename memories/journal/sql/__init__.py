@@ -1,0 +1,1 @@
+"""What journals in SQL databases share: tables, statements, paging, leases."""

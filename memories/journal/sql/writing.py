@@ -1,0 +1,200 @@
+"""What the calls of a journal in a SQL database do in their transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+from agent_brain.common.secrets import get_logger
+from agent_brain.memories.errors import JournalDamagedError
+from agent_brain.memories.journal.base import conflict, held, lost
+from agent_brain.memories.journal.entry import Entry, to_line, to_milliseconds
+from agent_brain.memories.journal.lease import Lease
+from agent_brain.memories.journal.sql import entries as stored
+from agent_brain.memories.journal.sql import sessions
+from agent_brain.memories.journal.sql.database import Database, Transaction
+from agent_brain.memories.journal.sql.entries import New
+from agent_brain.memories.journal.sql.sessions import Counts, Key, Record
+
+log = get_logger(__name__)
+PURGED = 100  # sessions at once
+
+
+def append(
+    db: Database,
+    tx: Transaction,
+    key: Key,
+    entries: Sequence[tuple[Entry, str]],
+    expect: int | None,
+    lease: Lease | None,
+    ttl: int | None,
+    *,
+    again: bool = False,
+) -> int:
+    """Append entries with their data as text; see :meth:`Journal.append`.
+
+    If it is done ``again``, they may be there.
+    """
+    record = sessions.lock(tx, key)
+    if again and record.counts.last != expect and _ends_with(db, tx, key, record, entries):
+        return record.counts.last
+    _check(key, record.shown(ttl), expect, lease)
+    if not entries:
+        return record.shown(ttl).counts.last
+    if not record.now:
+        record = sessions.claim(tx, key)
+        _check(key, record.shown(ttl), expect, lease)  # somebody may have written in between
+    record = _ready(tx, key, record, ttl)
+    now = max(record.now, record.counts.updated)
+    first = record.counts.last + 1
+    added: list[New] = [
+        (False, seq, entry.kind, entry.version, now, line)
+        for seq, (entry, line) in enumerate(entries, first)
+    ]
+    stored.write(tx, key, added)
+    counts = _with(record, added)
+    sessions.save(tx, key, counts, lease)
+    return counts.last
+
+
+def _ends_with(
+    db: Database,
+    tx: Transaction,
+    key: Key,
+    record: Record,
+    entries: Sequence[tuple[Entry, str]],
+) -> bool:
+    """Return whether the last entries of a session are these."""
+    counts = record.counts
+    wanted = [(entry.kind, entry.version, line) for entry, line in entries]
+    after = counts.last - len(entries)
+    found, _ = stored.read_page(db, tx, key, counts, after, len(entries), history=False)
+    return [(entry.kind, entry.version, to_line(entry.data)) for entry in found] == wanted
+
+
+def _load(tx: Transaction, key: Key, entries: Sequence[tuple[Entry, str]], ttl: int | None) -> None:
+    """Write the entries of another journal; see :meth:`Journal.load`."""
+    record = sessions.claim(tx, key) if entries else sessions.lock(tx, key)
+    if found := record.shown(ttl).counts.last:
+        raise conflict(key.text, 0, found)
+    if not entries:
+        return
+    record = _ready(tx, key, record, ttl)
+    added: list[New] = [
+        (e.retired, e.seq, e.kind, e.version, to_milliseconds(e.time) if e.time else now, line)
+        for now in [record.now]
+        for e, line in entries
+    ]
+    stored.write(tx, key, added)
+    counts = _with(record, added)
+    # A writer that knows a session that was deleted must see that this is another one.
+    counts = replace(counts, last=max(record.counts.last + 1, counts.last))
+    sessions.save(tx, key, counts, more=True)
+
+
+def exchange(
+    tx: Transaction,
+    going: Collection[Key],
+    coming: Mapping[Key, Sequence[tuple[Entry, str]]],
+    ttl: int | None,
+) -> int:
+    """Remove sessions and load others; return how many entries were removed."""
+    removed = 0
+    for key in sorted(going, key=lambda key: key.text):  # of two at once, one waits for the other
+        removed += remove_session(tx, key, None)
+    for key, entries in coming.items():
+        _load(tx, key, entries, ttl)
+    return removed
+
+
+def remove_entries(tx: Transaction, key: Key, seqs: Collection[int], ttl: int | None) -> int:
+    """Remove entries; return how many."""
+    counts = sessions.lock(tx, key).shown(ttl).counts
+    live, retired = stored.remove(tx, key, counts, seqs) if counts.last else (0, 0)
+    _save_change(tx, key, counts, live=-live, retired=-retired)
+    return live + retired
+
+
+def retire_entries(tx: Transaction, key: Key, seqs: Collection[int], ttl: int | None) -> int:
+    """Move entries to the history; return how many."""
+    counts = sessions.lock(tx, key).shown(ttl).counts
+    moved = stored.retire(tx, key, counts, seqs)
+    _save_change(tx, key, counts, live=-moved, retired=moved)
+    return moved
+
+
+def trim_history(tx: Transaction, key: Key, before: int | None, ttl: int | None) -> int:
+    """Remove entries of the history; return how many."""
+    counts = sessions.lock(tx, key).shown(ttl).counts
+    end = counts.last + 1 if before is None else min(before, counts.last + 1)
+    removed = stored.trim(tx, key, end) if counts.last else 0
+    _save_change(tx, key, counts, retired=-removed)
+    return removed
+
+
+def remove_session(tx: Transaction, key: Key, ttl: int | None) -> int:
+    """Remove a session, damaged or not, with its lease; return how many entries others saw."""
+    try:
+        record = sessions.claim(tx, key)
+    except JournalDamagedError:
+        record = Record()
+    removed = stored.clear(tx, key, record.counts.last)
+    sessions.remove(tx, key)
+    return 0 if record.has_expired(ttl) else removed
+
+
+def purge(tx: Transaction, place: str, ttl: int) -> int:
+    """Remove some sessions that have expired, if nobody has their lease; return how many."""
+    removed = 0
+    for row in sessions.lock_expired(tx, ttl, PURGED):
+        try:
+            key, record = sessions.read_row(row, place)
+        except JournalDamagedError as error:  # delete() removes it
+            log.warning("A session may have expired and is not removed: %s", error)
+            continue
+        stored.clear(tx, key, record.counts.last)
+        sessions.remove(tx, key)
+        removed += 1
+    return removed
+
+
+def _check(key: Key, record: Record, expect: int | None, lease: Lease | None) -> None:
+    holder = record.holder
+    if lease is not None and (holder is None or holder.token != lease.token):
+        raise lost(lease)
+    if lease is None and record.leased is not None:
+        raise held(key.text, record.leased)
+    if expect is not None and expect != record.counts.last:
+        raise conflict(key.text, expect, record.counts.last)
+
+
+def _ready(tx: Transaction, key: Key, record: Record, ttl: int | None) -> Record:
+    """Return a locked session as its next entries find it: an expired one begins again."""
+    if record.has_expired(ttl):
+        stored.clear(tx, key, record.counts.last)
+        record = record.shown(ttl)
+    return record if record.counts.last else sessions.begin(tx, key, record)
+
+
+def _with(record: Record, added: Sequence[New]) -> Counts:
+    """Return what is stored of a session after entries were added."""
+    counts, times = record.counts, [entry[4] for entry in added]
+    retired = sum(entry[0] for entry in added)
+    return replace(
+        counts,
+        last=added[-1][1],
+        live=counts.live + len(added) - retired,
+        retired=counts.retired + retired,
+        version=max(counts.version, *(entry[3] for entry in added)),
+        created=counts.created or min(times),
+        updated=max(times),
+        written=record.now,
+    )
+
+
+def _save_change(
+    tx: Transaction, key: Key, counts: Counts, *, live: int = 0, retired: int = 0
+) -> None:
+    if live or retired:
+        changed = replace(counts, live=counts.live + live, retired=counts.retired + retired)
+        sessions.save(tx, key, changed)

@@ -1,0 +1,362 @@
+"""What a run needs of a memory besides its messages: registers, turns, branches, one run at a time.
+
+:class:`~agent_brain.memories.Memory` is what authors of memories read: it has all this
+by inheritance, with defaults that do without a journal.
+"""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
+
+from agent_brain.memories.branches.kept import (
+    KeptBranches,
+    Origin,
+    copy_kept_branches,
+    keep_branch,
+    kept_branch,
+    kept_branches,
+)
+from agent_brain.memories.control import Control
+from agent_brain.memories.errors import MemoryUseError
+from agent_brain.memories.message import Message
+from agent_brain.memories.runs.beginning import Beginning, begin_by_set_goal
+from agent_brain.memories.runs.claim import Claim
+from agent_brain.memories.runs.counts import Counts
+from agent_brain.memories.runs.turn_notes import MOST, TurnNote, with_current
+from agent_brain.memories.runs.turns import StoredResult, TurnRecord, result_of, turns_of
+from agent_brain.memories.runs.work import RunWork, set_run_work, working_for
+from agent_brain.memories.views.groups import arranged
+from agent_brain.tools.action import Action
+from agent_brain.tools.base import BaseTool
+
+if TYPE_CHECKING:
+    from agent_brain.memories.base import Memory
+    from agent_brain.memories.branches.copying import Copying
+
+
+EarlierTurns: TypeAlias = tuple[Sequence[TurnNote], frozenset[str]]
+"""The turns before one, and the IDs of the messages that the memory held then."""
+
+
+class RunMemory(ABC):
+    """Base class of :class:`~agent_brain.memories.Memory`, and of nothing else."""
+
+    control: Control
+    available_tools: dict[str, BaseTool]
+    deps: Any = None  # what the current run was given for its states and tools; never stored
+    claim: Claim | None = None  # of the run that uses this memory; the Brain sets it
+    run_work: RunWork | None = None  # makes model calls and embeddings; the Brain sets it
+    resumed: bool = False  # of a branch: a run that was interrupted had written to it
+    lasting: bool = False  # of a branch: it is in the journal of the memory it is a branch of
+    begins_with_goal: bool = False  # set_goal() records a run in the same write
+    last_request: Sequence[Message] = ()  # a request without system messages behind the prompt
+    _turn_began: tuple[str, frozenset[str]] = "", frozenset()  # the goal, and the IDs before it
+    _earlier_turns: tuple[TurnNote, ...] = ()  # that began in this object
+    _origin: Origin | None = None  # of a branch
+    _beginning: Beginning | None = None  # a run that begins with the next goal
+    _kept: KeptBranches | None = None  # the branches that wait, if they are in RAM
+
+    @property
+    def done(self) -> bool:
+        """Whether a state has declared the goal reached; the Brain then ends the run."""
+        return self.control.done
+
+    @done.setter
+    def done(self, value: bool) -> None:
+        self.control.done = value
+
+    @property
+    def next_actions(self) -> list[Action]:
+        """Calls that have no result yet."""
+        return self.control.next_actions
+
+    @next_actions.setter
+    def next_actions(self, actions: Iterable[Action]) -> None:
+        self.control.request_calls(actions)
+
+    @property
+    def next_action(self) -> Action | None:
+        """The first of ``next_actions``; assigning one action, or None, replaces them all."""
+        return self.control.next_actions[0] if self.control.next_actions else None
+
+    @next_action.setter
+    def next_action(self, action: Action | None) -> None:
+        self.control.request_calls([] if action is None else [action])
+
+    def offered_tools(self) -> Mapping[str, BaseTool]:
+        """Return the tools that a model is offered now, by name; do not change the mapping.
+
+        Those that :meth:`allow_tools` allows and, once a result was cut, the one that reads the
+        rest of it.
+        """
+        scope = self.control.tool_scope
+        if scope is None and not self.control.results_cut:
+            return self.available_tools
+        offered = {
+            name: tool
+            for name, tool in self.available_tools.items()
+            if scope is None or scope.allows(name)
+        }
+        if self.control.results_cut:
+            from agent_brain.memories.views.truncated_results import READ_RESULT, read_result
+
+            offered.setdefault(READ_RESULT, read_result)
+        return offered
+
+    @property
+    def session(self) -> str | None:
+        """Which conversation the memory holds; None if it has no name."""
+        return None
+
+    @property
+    def tenant(self) -> str | None:
+        """Whose conversation it is; None if nobody was named."""
+        return None
+
+    async def turn(self) -> list[Message]:
+        """Return the current goal and what was recorded since, if the memory still holds it.
+
+        By default :meth:`begin` notes what was there before; for a turn that began otherwise, or in
+        another process, the times of the messages decide.
+        """
+        goal = await _whole(self).goal()
+        return arranged(goal + self._split_at(goal, await _whole(self).dump())[1])
+
+    async def turns(self) -> list[TurnRecord]:
+        """Return the turns of the session in order: goals, and what was recorded until the next.
+
+        A turn whose goal is not in the memory any more is left out. A memory with a journal knows
+        the turns of earlier processes; a class that does not derive from :class:`StoredMemory`
+        knows the current one and, of the others, those that runs have begun on this object.
+        """
+        await _whole(self).open()
+        notes = await self._turn_notes()
+        return turns_of(notes, await self._whole_session(), self.control)
+
+    async def last_result(self) -> StoredResult | None:
+        """Return the result of the last run of the session, also of an earlier process.
+
+        A run that failed, or waits, has one too. None if no run was begun, if the last one is in
+        progress or was interrupted, and if its goal is not in the memory any more.
+        :meth:`Brain.stored_result` returns the same as a ``Result``.
+        """
+        return result_of(await self.turns(), self.control)
+
+    async def _turn_notes(self) -> list[TurnNote]:
+        """Return what is known of the turns beside their messages."""
+        goal = await _whole(self).goal()
+        begun = with_current(self._earlier_turns, self._turn_began[0] or None, self.control)
+        return with_current(begun, goal[-1].id if goal else None, self.control)
+
+    async def _whole_session(self) -> list[Message]:
+        """Return all messages of the session, the goals at their places."""
+        turn = await self.turn()
+        of_turn = {message.id for message in turn}
+        return arranged([m for m in await _whole(self).dump() if m.id not in of_turn] + turn)
+
+    def _split_at(
+        self, goal: Sequence[Message], messages: Sequence[Message]
+    ) -> tuple[list[Message], list[Message]]:
+        """Return ``messages`` from before the turn of ``goal``, and those of the turn."""
+        if not goal:
+            return [], list(messages)
+        began, before = self._turn_began
+        if began == goal[-1].id:
+            earlier = [m for m in messages if m.id in before]
+        else:
+            earlier = [m for m in messages if m.created_at < goal[-1].created_at]
+        early = {m.id for m in earlier}
+        return earlier, [m for m in messages if m.id not in early]
+
+    async def begin(
+        self, goal: Message, run_id: str, state: str, *, before: Sequence[Message] = ()
+    ) -> None:
+        """Start a turn and a run of it; built-in memories record both in one write.
+
+        The goal is set by :meth:`set_goal`, as a subclass has it.
+
+        Args:
+            goal: The goal of the turn.
+            run_id: The ID of the run.
+            state: The name of the state that the run begins in.
+            before: Messages to record ahead of the goal: results of calls that the previous run
+                left open.
+        """
+        await begin_by_set_goal(_whole(self), goal, Beginning(run_id, state, before))
+
+    async def _note_new_turn(self, earlier: EarlierTurns) -> None:
+        """Note which messages are older than the turn that has begun."""
+        notes, before = earlier
+        goal = await _whole(self).goal()
+        goal_id = goal[-1].id if goal else ""
+        self._earlier_turns = tuple(note for note in notes if note.goal_id != goal_id)[-MOST:]
+        self._turn_began = goal_id, before
+
+    async def record(self, parts: Iterable[str] = ()) -> None:
+        """Make durable what happened inside a step; the default calls :meth:`checkpoint`.
+
+        Args:
+            parts: Keys in ``control.ended`` of parts of a state that have finished. Calls that have
+                begun or finished are in ``control.pending``.
+        """
+        await _whole(self).checkpoint()
+
+    async def _checkpoint_later(self) -> None:
+        """Make a step durable with what is written next; the default does it at once."""
+        await _whole(self).checkpoint()
+
+    async def rollback(self) -> None:
+        """Drop what an interrupted step wrote after the last checkpoint. Does nothing by default.
+
+        The Brain calls it before it resumes a run that was interrupted inside a step, and repeats
+        the step from its beginning.
+        """
+
+    def reread(self) -> None:
+        """Read the session again at the next use, with the state of the run, as RAM may have more.
+
+        Called when a run was ended by an error of its store. Does nothing by default.
+        """
+
+    @property
+    def wrapped(self) -> tuple[Memory, ...]:
+        """The memories that this one wraps; a run over it uses them too."""
+        return ()
+
+    @property
+    def busy(self) -> bool:
+        """Whether a run is using this memory, or one that it wraps."""
+        claimed = self.claim is not None and self.claim.holds(_whole(self))
+        return claimed or any(inner.busy for inner in self.wrapped)
+
+    @property
+    def leasable(self) -> bool:
+        """Whether :meth:`acquire` does anything."""
+        return type(self).acquire is not RunMemory.acquire
+
+    async def acquire(self) -> None:
+        """Keep other processes from running the session; called before a run begins or continues.
+
+        Does nothing by default.
+
+        Raises:
+            LeaseHeldError: Another process runs it.
+        """
+
+    async def release(self) -> None:
+        """Let other processes run the session again; called when a run has ended."""
+
+    async def branch(self, name: str) -> Memory:
+        """Return the memory of a branch of the current step: by default a :meth:`fork`.
+
+        A net that runs on it may wait for a person: when the run is resumed, the same name gives
+        the same branch. Without a journal this is so for this memory object, until the step ends.
+
+        Args:
+            name: Identifies the branch in the step. A branch that is given out again has the
+                attribute ``resumed`` set if anything was written to it. So what a state writes to
+                it before it runs must be written in one call, and only if the branch is not
+                ``resumed``.
+        """
+        return await self._same_branch(name, lambda: self._new_branch(name))
+
+    async def nested(self, source: Memory, goal: Message, name: str) -> Memory:
+        """Return the memory of a run inside the current step: a copy of another memory.
+
+        Like a :meth:`branch`, it is the same one when the run is resumed.
+
+        Args:
+            source: The memory to copy.
+            goal: The goal of the copy.
+            name: Identifies the run in the step.
+        """
+        make = partial(self._new_nested, source, goal, name)
+        return await self._same_branch(name, make, nested=True)
+
+    async def _same_branch(
+        self, name: str, make: Callable[[], Awaitable[Memory]], *, nested: bool = False
+    ) -> Memory:
+        place = (*self.step_place, name)
+        kept = await kept_branch(_whole(self), place)
+        if kept is not None:
+            return kept
+        with working_for(self.run_work, "branch"):  # a copy may embed what is not embedded yet
+            made = await make()
+        set_run_work(made, self.run_work)
+        made._origin, made._kept = Origin(made, _whole(self), place, nested=nested), None
+        return made
+
+    async def _new_branch(self, name: str) -> Memory:
+        """Return a new branch, or the one that the journal has."""
+        from agent_brain.memories.branches.copying import Branch, copy_of
+
+        return await copy_of(_whole(self), Branch(name))
+
+    async def _new_nested(self, source: Memory, goal: Message, name: str) -> Memory:
+        """Return a copy of ``source`` with a goal, or the one that the journal has."""
+        copied = await source.fork()
+        await copied.set_goal(goal)
+        return copied
+
+    async def _copied(self, copying: Copying) -> Memory:
+        """Return a copy of this memory, over copies of the memories that it consists of."""
+        return await copying.other(_whole(self))
+
+    @property
+    def step_place(self) -> tuple[str, str]:
+        """What identifies the current step: the ID of the run, and how many steps were before."""
+        return self.control.run_id or "", str(self.control.moves)
+
+    async def has_branches(self) -> bool:
+        """Return whether branches of the current step are kept, in RAM or in the journal."""
+        return bool(kept_branches(_whole(self)))
+
+    async def branch_counts(self) -> dict[str, Counts] | None:
+        """Return what the branches of the current step have counted, by name, before a crash.
+
+        None if no journal has them. The Brain calls it before it continues a run, or a branch.
+        """
+        return None
+
+    async def drop_branches(self) -> None:
+        """Remove what is kept of branches of earlier steps. Does nothing by default."""
+
+    async def copy_branches(self, copied: Memory) -> None:
+        """Give a copy of this memory what it keeps in RAM of the branches that its run waits in.
+
+        Args:
+            copied: The copy, with the same messages and registers.
+
+        Raises:
+            MemoryUseError: A branch cannot be written to the journal of the copy.
+        """
+        await copy_kept_branches(_whole(self), copied)
+
+    async def _take_branch(self, name: str, branch: Memory) -> None:
+        """Keep a copy of a branch of the memory that this one is a copy of."""
+        copied = await branch.fork()
+        nested = branch._origin is not None and branch._origin.nested
+        copied._origin = Origin(copied, _whole(self), (*self.step_place, name), nested=nested)
+        keep_branch(copied)
+
+    def _deep_copy(self, *replaced: tuple[object, object]) -> Self:
+        """Return a deep copy, with other objects in place of some."""
+        memo = {id(old): new for old, new in replaced}
+        try:
+            copied = copy.deepcopy(self, memo)
+            set_run_work(_whole(copied), None)
+            return copied
+        except TypeError as error:
+            raise MemoryUseError(
+                f"{type(self).__name__} cannot be forked, as one of its attributes cannot be "
+                f"copied ({error}): override fork()"
+            ) from error
+
+
+def _whole(memory: RunMemory) -> Memory:
+    """Return ``memory`` as what it is: only :class:`Memory` derives from this class."""
+    return cast("Memory", memory)

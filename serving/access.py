@@ -1,0 +1,77 @@
+"""Access to a server over HTTP: host names, origins and the bearer token."""
+
+from __future__ import annotations
+
+import ipaddress
+import secrets
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import TYPE_CHECKING, Any
+
+from agent_brain.errors import BrainDefinitionError
+
+if TYPE_CHECKING:
+    from mcp.server.transport_security import TransportSecuritySettings
+
+Scope = MutableMapping[str, Any]
+App = Callable[[Scope, Any, Any], Awaitable[None]]
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this computer can reach ``host``: a loopback address or ``localhost``."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def origin_rules(host: str) -> TransportSecuritySettings:
+    """Return which ``Host`` and ``Origin`` headers a request may have.
+
+    On loopback only its own names are allowed. Otherwise any web page could send requests through a
+    name that resolves to this computer (DNS rebinding). For other addresses the names are unknown,
+    and a web page has no token.
+    """
+    from mcp.server.transport_security import TransportSecuritySettings
+
+    if not is_loopback(host):
+        return TransportSecuritySettings(enable_dns_rebinding_protection=False)
+    own = f"[{host}]" if ":" in host else host
+    names = sorted({"127.0.0.1", "localhost", "[::1]", own})
+    hosts = [form for name in names for form in (name, f"{name}:*")]
+    return TransportSecuritySettings(
+        allowed_hosts=hosts, allowed_origins=[f"http://{host}" for host in hosts]
+    )
+
+
+def check_token(token: str) -> None:
+    """Check that a client can send ``token`` in a header.
+
+    Raises:
+        BrainDefinitionError: It is not printable ASCII text.
+    """
+    if not (token.isascii() and token.isprintable() and token.strip()):
+        raise BrainDefinitionError("The token must be printable ASCII text that is not empty")
+
+
+def bearer_token(scope: Scope) -> bytes:
+    """Return the bearer token of a request; empty if there is none, or more than one."""
+    given = [value for name, value in scope["headers"] if name == b"authorization"]
+    scheme, _, token = (given[0] if len(given) == 1 else b"").partition(b" ")
+    return bytes(token.strip()) if scheme.lower() == b"bearer" else b""
+
+
+def require_token(app: App, token: str) -> App:
+    """Return ``app`` behind a check that answers 401 to HTTP requests without the bearer token."""
+    expected = token.encode()
+
+    async def guarded(scope: Scope, receive: Any, send: Any) -> None:
+        known = scope["type"] != "http" or secrets.compare_digest(bearer_token(scope), expected)
+        if known:
+            await app(scope, receive, send)
+            return
+        head = [(b"www-authenticate", b"Bearer"), (b"content-type", b"text/plain")]
+        await send({"type": "http.response.start", "status": 401, "headers": head})
+        body = b"Send the token: Authorization: Bearer ..."
+        await send({"type": "http.response.body", "body": body})
+
+    return guarded

@@ -1,0 +1,207 @@
+"""The list of sessions of each owner, in the journal that holds them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from pydantic import JsonValue, TypeAdapter
+
+from agent_brain.errors import BrainUseError
+from agent_brain.memories.errors import JournalConflictError, JournalError, LeaseHeldError
+from agent_brain.memories.journal.base import Journal
+from agent_brain.memories.journal.entry import Entry
+from agent_brain.memories.sessions.listing import is_resumable, last_control
+from agent_brain.memories.store.session import session_key
+
+TITLE_LENGTH = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What a session was copied from.
+
+    Attributes:
+        session: The ID of the session.
+        step: The number of the step that it was copied as of.
+    """
+
+    session: str
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
+class SessionInfo:
+    """A session in a list.
+
+    Attributes:
+        id: The ID of the session.
+        title: The beginning of its first question, or what a person has named it.
+        updated_at: When it was last changed: its last run began or ended, or it was renamed.
+        status: ``"idle"``, ``"running"``, ``"waiting"`` for a person, or ``"interrupted"`` if its
+            run ended with its process; ``"closed"`` if it is not open and no run is in progress.
+        failed: Whether its last run failed.
+        resumable: Whether its last run can be resumed, as it waits, was interrupted or has ended
+            early.
+        origin: What it was copied from; None if it was not.
+        cursor: Its place in the list: ``after`` of :meth:`Sessions.list`; empty if it was not
+            listed.
+    """
+
+    id: str
+    title: str
+    updated_at: datetime
+    status: str = "closed"
+    failed: bool = False
+    resumable: bool = False
+    origin: Origin | None = None
+    cursor: str = ""
+
+
+_INFO = TypeAdapter(SessionInfo)
+
+
+@asynccontextmanager
+async def nobody_runs(journal: Journal, key: str) -> AsyncIterator[bool]:
+    """Yield whether no process has a run in a session; none begins one meanwhile."""
+    try:
+        lease = await journal.acquire(key, seconds=1)
+    except LeaseHeldError:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        await journal.release(lease)
+
+
+class Catalog:
+    """Which sessions a journal holds, with title and time.
+
+    Each session has an entry under a key of its own, which no memory can have.
+    """
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+
+    async def sessions(
+        self, owner: str | None, *, limit: int | None, after: str | None, search: str
+    ) -> list[SessionInfo]:
+        """Return sessions of ``owner``, the last changed first; see :meth:`Sessions.list`."""
+        records = await self._journal.records(_key(owner, "")[: -len('""]}')])
+        places = sorted((_milliseconds(record.updated), record.key) for record in records)
+        last = None if after is None else _place(owner, after)
+        found: list[SessionInfo] = []
+        for place in reversed(places):
+            if limit is not None and len(found) >= limit:
+                break
+            if last is not None and place >= last:
+                continue
+            info = await self._read(place[1])
+            if info is not None and matches(info, search):
+                found.append(replace(info, cursor=f"{place[0]}.{info.id}"))
+        return found
+
+    async def as_of_now(self, owner: str | None, info: SessionInfo) -> SessionInfo:
+        """Return a session of which no run is known here with what has become of its last run."""
+        if info.status != "running":
+            return info
+        key = session_key(info.id, owner)
+        try:
+            control = await last_control(self._journal, key)
+            if control.get("status") == "running":
+                async with nobody_runs(self._journal, key) as nobody:
+                    if not nobody:
+                        return info
+                    control = await last_control(self._journal, key)  # it may have ended meanwhile
+        except JournalError:  # the session is damaged, and the list has others
+            control = {}
+        status = "interrupted" if control.get("status") == "running" else "closed"
+        return replace(info, status=status, resumable=is_resumable(control))
+
+    async def get(self, owner: str | None, session: str) -> SessionInfo | None:
+        """Return the session of that ID, if ``owner`` has one."""
+        return await self._read(_key(owner, session))
+
+    async def note(
+        self, owner: str | None, info: SessionInfo, *, rename: bool = False
+    ) -> SessionInfo:
+        """Record a session; return it as it is recorded.
+
+        Args:
+            owner: Whose it is.
+            info: The session. If it is known, its title and its origin stay.
+            rename: Change the title of a session that is known, and nothing else.
+        """
+        key = _key(owner, info.id)
+        last = 0
+        while True:
+            old = await self._journal.read(key)
+            noted = _changed(_info(old[-1]), info, rename=rename) if old else info
+            entry = Entry("session", info_data(noted))
+            try:
+                await self._journal.append(key, [entry], expect=old[-1].seq if old else last)
+            except JournalConflictError as error:  # changed meanwhile: read it again
+                last = error.found
+                continue
+            if old:
+                await self._journal.delete(key, [entry.seq for entry in old], scrub=False)
+            return noted
+
+    async def remove(self, owner: str | None, session: str) -> None:
+        """Remove the session from the list."""
+        await self._journal.delete(_key(owner, session))
+
+    async def _read(self, key: str) -> SessionInfo | None:
+        entries = await self._journal.read(key)
+        return _info(entries[-1]) if entries else None
+
+
+def make_title(question: str) -> str:
+    """Return the beginning of ``question`` on one line."""
+    line = " ".join(question.split())
+    return line if len(line) <= TITLE_LENGTH else f"{line[: TITLE_LENGTH - 1].rstrip()}…"
+
+
+def matches(info: SessionInfo, search: str) -> bool:
+    """Return whether the title of a session contains ``search``, in any case."""
+    return search.casefold() in info.title.casefold()
+
+
+def _milliseconds(moment: datetime | None) -> int:
+    return 0 if moment is None else round(moment.timestamp() * 1000)
+
+
+def _place(owner: str | None, cursor: str) -> tuple[int, str]:
+    """Return what a cursor stands for: when a session was changed, and its key.
+
+    Raises:
+        BrainUseError: It is no cursor.
+    """
+    moment, _, session = cursor.partition(".")
+    if not (moment.isascii() and moment.isdecimal() and len(moment) < 18 and session):
+        raise BrainUseError(f"after={cursor[:100]!r}: give the cursor of a session in the list")
+    return int(moment), _key(owner, session)
+
+
+def _key(owner: str | None, session: str) -> str:
+    return json.dumps({"session": [owner, session]}, ensure_ascii=False)  # memories' keys are lists
+
+
+def _changed(known: SessionInfo, info: SessionInfo, *, rename: bool) -> SessionInfo:
+    if rename:
+        return replace(known, title=info.title, updated_at=info.updated_at)
+    return replace(info, title=known.title, origin=known.origin)
+
+
+def info_data(info: SessionInfo) -> dict[str, JsonValue]:
+    """Return a session in a list as JSON values."""
+    data: dict[str, JsonValue] = _INFO.dump_python(info, mode="json", exclude={"cursor"})
+    return data
+
+
+def _info(entry: Entry) -> SessionInfo:
+    return _INFO.validate_python(entry.data)

@@ -1,0 +1,158 @@
+"""Copies of a session as of a step, with changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, cast
+
+from pydantic import JsonValue
+
+from agent_brain.common.text import clean_json
+from agent_brain.errors import BrainUseError, StepNotFoundError
+from agent_brain.memories.journal.entry import Entry
+from agent_brain.memories.sessions.copies import SessionCopy, copy_at
+from agent_brain.memories.store.events import MESSAGES
+from agent_brain.memories.store.session import Session as StoredSession
+from agent_brain.serving.catalog import make_title
+
+if TYPE_CHECKING:
+    from agent_brain.serving.session import Session
+
+NO_STEPS = (
+    "This session keeps no steps: they are kept in a journal, for sessions that one run at a time "
+    "writes to. Give the server a journal, such as Sessions(…, journal='chats.db') or --folder"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Edits:
+    """What is changed in a copy.
+
+    Attributes:
+        messages: New texts of messages, by ID.
+        calls: New arguments of calls that run next, by ID.
+    """
+
+    messages: Mapping[str, str] = field(default_factory=dict)
+    calls: Mapping[str, Mapping[str, JsonValue]] = field(default_factory=dict)
+
+
+def title_of(copied: SessionCopy) -> str:
+    """Return the beginning of the first question in a copy."""
+    for entry in copied.entries:
+        data: Any = entry.data
+        if entry.kind in MESSAGES and data.get("role") == "user":
+            return make_title(data.get("content", ""))
+    return ""
+
+
+def kept_by(session: Session) -> StoredSession:
+    """Return where the steps of a session are kept.
+
+    Raises:
+        BrainUseError: Nowhere.
+    """
+    stored = session.kept
+    if stored is None:
+        raise BrainUseError(NO_STEPS)
+    return stored
+
+
+def no_step(session: str, number: int | str) -> StepNotFoundError:
+    """Return the error for a step that is not kept."""
+    return StepNotFoundError(
+        f"Session {session!r} has no step {number}, or does not keep it any more: how many steps "
+        "are kept is set with history= of the memory"
+    )
+
+
+async def copy_as_of(session: Session, number: int, edits: Edits) -> SessionCopy:
+    """Return a copy of a session as of the step of a number.
+
+    Raises:
+        BrainUseError: The session keeps no steps, or an edit does not fit.
+        StepNotFoundError: The journal does not have the step.
+    """
+    stored = kept_by(session)
+    copied = await copy_at(stored.journal, stored.key, number)
+    step = next((e for e in copied.entries if e.seq == number and e.kind == "step"), None)
+    if step is None:
+        raise no_step(session.id, number)
+    control = cast("dict[str, Any]", step.data)
+    if not (edits.messages or edits.calls):
+        return copied
+    changed = _Editing(edits, control).change([e for e in copied.entries if e.seq <= number])
+    if not _asks_inside(control):
+        return SessionCopy(changed)
+    return SessionCopy([*changed, *copied.entries[len(changed) :]], copied.branches)
+
+
+def _asks_inside(control: Mapping[str, Any]) -> bool:
+    """Return whether branches wait for a person; others begin again after an edit."""
+    return bool((control.get("human_requests") or {}).get("inside"))
+
+
+class _Editing:
+    """Applies edits to entries.
+
+    Args:
+        edits: The edits.
+        control: The state of the run that the entries end with.
+    """
+
+    def __init__(self, edits: Edits, control: Mapping[str, Any]) -> None:
+        self._texts = {name: clean_json(text) for name, text in edits.messages.items()}
+        self._args = {name: clean_json(dict(args)) for name, args in edits.calls.items()}
+        self._found: set[str] = set()
+        next_calls = {action["id"] for action in control.get("next_actions", ())}
+        if unknown := [call for call in self._args if call not in next_calls]:
+            raise BrainUseError(
+                f"Call {unknown[0]!r} does not run next as of this step: its arguments cannot be "
+                "changed"
+            )
+
+    def change(self, entries: Iterable[Entry]) -> list[Entry]:
+        """Return the entries with the edits.
+
+        Raises:
+            BrainUseError: A message is not among them, or would be empty.
+        """
+        if not (self._texts or self._args):
+            return [*entries]
+        changed = [self._entry(entry) for entry in entries]
+        if unknown := [name for name in self._texts if name not in self._found]:
+            raise BrainUseError(f"As of this step the session has no message {unknown[0]!r}")
+        return changed
+
+    def _entry(self, entry: Entry) -> Entry:
+        data: Any = entry.data
+        if entry.kind in MESSAGES:
+            return replace(entry, data=self._message(data))
+        if entry.kind == "step" and self._args:
+            changed: Any = {**data, "next_actions": self._actions(data.get("next_actions"))}
+            if asked := data.get("human_requests"):
+                changed["human_requests"] = {**asked, "calls": self._actions(asked.get("calls"))}
+            return replace(entry, data=changed)
+        if entry.kind == "call_finished" and data["call"].get("result"):
+            call = {**data["call"], "result": self._message(data["call"]["result"])}
+            return replace(entry, data={**data, "call": call})
+        return entry
+
+    def _message(self, data: dict[str, Any]) -> dict[str, Any]:
+        if "tool_calls" in data and self._args:
+            data = {**data, "tool_calls": self._actions(data["tool_calls"])}
+        text = self._texts.get(data["id"])
+        if text is None:
+            return data
+        self._found.add(data["id"])
+        if data["role"] == "user" and not text.strip() and not data.get("attachments"):
+            raise BrainUseError(f"Message {data['id']!r} would be empty")
+        return {**data, "content": text, "is_error": False}
+
+    def _actions(self, calls: Iterable[dict[str, Any]] | None) -> list[dict[str, Any]]:
+        return [self._action(call) for call in calls or ()]
+
+    def _action(self, call: dict[str, Any]) -> dict[str, Any]:
+        args = self._args.get(call["id"])
+        return call if args is None else {**call, "args": args, "unparsed": None}

@@ -1,0 +1,98 @@
+"""How a run ends, for AG-UI: its outcome, what it waits for, and its usage."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ag_ui.core import (
+    Interrupt,
+    RunErrorEvent,
+    RunFinishedCancelledOutcome,
+    RunFinishedEvent,
+    RunFinishedInterruptOutcome,
+    RunFinishedSuccessOutcome,
+    TokenUsage,
+)
+
+from agent_brain.common.text import clean, to_json_data
+from agent_brain.serving.web.errors import as_http_error
+from agent_brain.states.events import RunFinished, UsageReported
+from agent_brain.states.usage import Usage
+
+CANCELLED = ("cancelled", "stopped", "paused", "sleeping")
+
+
+class Ending:
+    """Collects what the last event of a run tells.
+
+    Attributes:
+        models: The names of the models by the IDs of their responses.
+        interrupts: What waits for a person.
+        pending: IDs of calls that the client is to run.
+    """
+
+    def __init__(self, thread_id: str, run_id: str) -> None:
+        self.models: dict[str | None, str] = {}
+        self.interrupts: list[Interrupt] = []
+        self.pending: list[str] = []
+        self._thread_id = thread_id
+        self._run_id = run_id
+        self._usage: dict[str, Usage] = {}
+
+    def count(self, event: UsageReported) -> None:
+        """Note what a model call used."""
+        model = self.models.get(event.response_id) or event.usage.model or ""
+        known = self._usage.get(model)
+        self._usage[model] = event.usage if known is None else known + event.usage
+
+    def interrupts_of(self, subagent: str) -> list[str]:
+        """Return the IDs of what a subagent waits for."""
+        return [each.id for each in self.interrupts if each.subagent_run_id == subagent]
+
+    def finished(self, event: RunFinished) -> RunFinishedEvent:
+        """Return the last event of a run that has not failed."""
+        outcome: Any = RunFinishedSuccessOutcome(pending_tool_call_ids=self.pending or None)
+        if event.stop_reason in CANCELLED:
+            outcome = RunFinishedCancelledOutcome()
+        elif self.interrupts:
+            outcome = RunFinishedInterruptOutcome(interrupts=self.interrupts)
+        succeeded = isinstance(outcome, RunFinishedSuccessOutcome)
+        return RunFinishedEvent(
+            thread_id=self._thread_id,
+            run_id=self._run_id,
+            outcome=outcome,
+            result=_result(event) if succeeded else None,
+            usage=self._tokens(),
+        )
+
+    def failed(self, error: Exception) -> RunErrorEvent:
+        """Return the last event of a run that has failed."""
+        return run_error(error, usage=self._tokens())
+
+    def _tokens(self) -> list[TokenUsage] | None:
+        return [
+            TokenUsage(
+                model=model or None,
+                input_tokens=usage.input_tokens,
+                output_tokens=usage.output_tokens,
+                total_tokens=usage.total_tokens,
+                reasoning_tokens=usage.reasoning_tokens,
+                cached_input_tokens=usage.cached_tokens,
+            )
+            for model, usage in self._usage.items()
+        ] or None
+
+
+def _result(event: RunFinished) -> dict[str, Any]:
+    result: dict[str, Any] = {"answer": clean(event.answer), "stopReason": event.stop_reason}
+    if event.finish_reason is not None:
+        result["finishReason"] = event.finish_reason
+    if event.output is not None:
+        result["output"] = to_json_data(event.output)
+    return result
+
+
+def run_error(error: Exception, *, usage: list[TokenUsage] | None = None) -> RunErrorEvent:
+    """Return the event for an error, with the type that the HTTP API gives it as the code."""
+    http = as_http_error(error)
+    return RunErrorEvent(message=clean(http.message), code=http.type, usage=usage)

@@ -1,0 +1,223 @@
+"""Reads what an AG-UI client sends: messages, answers and tools."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from ag_ui.core import (
+    AssistantMessage,
+    ResumeEntry,
+    RunAgentInput,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
+from ag_ui.core import Message as AgUiMessage
+
+from agent_brain.common.text import to_text
+from agent_brain.errors import BrainUseError
+from agent_brain.memories.message import PARTIAL, Message
+from agent_brain.serving.pending import Pending
+from agent_brain.serving.web.ag_ui.content import read_content
+from agent_brain.serving.web.chat.threads import Answers, Said
+from agent_brain.serving.web.chat.translator import NOT_RUN
+from agent_brain.serving.web.chat.wait_ids import call_key, read_wait_id
+from agent_brain.tools.action import Action
+
+NO_ANSWER = "The user did not answer"
+
+
+def read_said(body: RunAgentInput) -> Said:
+    """Return the conversation.
+
+    Left out are messages that the user should not write (system, developer), those of subagents,
+    reasoning and activities.
+
+    Raises:
+        BrainUseError: It does not end with a message of the user, or a part cannot be read.
+    """
+    own = [each for each in body.messages if _is_part_of_it(each)]
+    first_new = _first_new(own)
+    if first_new == len(own):
+        raise BrainUseError("The last message must be the user's, or answer what a run waits for")
+    task, given = own[-1], body.model_dump(mode="json", by_alias=True)
+    metadata = {key: given[key] for key in ("state", "context", "forwardedProps") if given.get(key)}
+    news = [_user_message(each) for each in own[first_new:-1] if isinstance(each, UserMessage)]
+    assert isinstance(task, UserMessage)
+    task_message = _user_message(task, {"ag_ui": metadata} if metadata else {})
+    return Said([*_history(own[:first_new])], [*news, task_message])
+
+
+def read_news(body: RunAgentInput) -> list[Message]:
+    """Return the messages of the user at the end of the conversation, if there are any."""
+    own = [each for each in body.messages if _is_part_of_it(each)]
+    return [_user_message(each) for each in own[_first_new(own) :] if isinstance(each, UserMessage)]
+
+
+def _first_new(messages: Sequence[AgUiMessage]) -> int:
+    first_new = len(messages)
+    while first_new and isinstance(messages[first_new - 1], UserMessage):
+        first_new -= 1
+    return first_new
+
+
+def check_ids(body: RunAgentInput) -> None:
+    """Refuse messages and calls without an ID, by which a conversation is known.
+
+    Raises:
+        BrainUseError: A message or a call has no ID.
+    """
+    for index, message in enumerate(body.messages):
+        calls = message.tool_calls or () if isinstance(message, AssistantMessage) else ()
+        if not message.id or not all(call.id for call in calls):
+            raise BrainUseError(f"messages.{index}: give the message, and each of its calls, an ID")
+
+
+def _is_part_of_it(message: AgUiMessage) -> bool:
+    known = isinstance(message, UserMessage | AssistantMessage | ToolMessage)
+    return known and message.subagent_run_id is None
+
+
+def _user_message(message: UserMessage, metadata: dict[str, Any] | None = None) -> Message:
+    text, attachments = _content(message)
+    return Message.user(text, id=message.id, attachments=attachments, metadata=metadata or {})
+
+
+def _content(message: UserMessage | ToolMessage) -> tuple[str, Any]:
+    try:
+        return read_content(message.content)
+    except ValueError as error:
+        raise BrainUseError(f"The message {message.id!r} cannot be read: {error}") from None
+
+
+def _history(messages: Iterable[AgUiMessage]) -> Iterator[Message]:
+    """Yield messages with a result for each call, and a call for each result."""
+    messages = list(messages)
+    results = {each.tool_call_id: each for each in messages if isinstance(each, ToolMessage)}
+    for message in messages:
+        if isinstance(message, UserMessage):
+            yield _user_message(message)
+        elif isinstance(message, AssistantMessage):
+            calls = [(_action(call), results.get(call.id)) for call in message.tool_calls or ()]
+            if message.content or calls:
+                cut_off = (message.metadata or {}).get(PARTIAL) is True
+                yield Message.assistant(
+                    message.content or "",
+                    [call for call, _ in calls],
+                    id=message.id,
+                    metadata={PARTIAL: True} if cut_off else {},
+                )
+            for call, result in calls:
+                yield _result(call, result)
+
+
+def _action(call: ToolCall) -> Action:
+    call_id, name, text = call_key(call.id), call.function.name, call.function.arguments
+    try:
+        arguments = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        arguments = None
+    if isinstance(arguments, dict):
+        return Action(id=call_id, name=name, args=arguments)
+    return Action(id=call_id, name=name, unparsed=text)
+
+
+def _result(call: Action, result: ToolMessage | None) -> Message:
+    if result is None:
+        return Message.tool(NOT_RUN, call, is_error=True)
+    text, attachments = _content(result)
+    if result.error:
+        return Message.tool(result.error, call, is_error=True)
+    return Message.tool(text, call, id=result.id, attachments=attachments)
+
+
+def answered_session(body: RunAgentInput) -> str | None:
+    """Return the session whose run the request continues; None if it starts a new run.
+
+    Raises:
+        BrainUseError: The request answers the runs of several sessions.
+    """
+    ids = [entry.interrupt_id for entry in body.resume or ()]
+    ids += [message.tool_call_id for message in _last_results(body)]
+    found = [read_wait_id(each) for each in ids]
+    sessions = {each[0] if each else None for each in found}
+    if not sessions or (sessions == {None} and not body.resume):
+        return None
+    session = sessions.pop()
+    if sessions or session is None:
+        raise BrainUseError("The answers do not belong to one run that waits")
+    return session
+
+
+def _last_results(body: RunAgentInput) -> list[ToolMessage]:
+    """Return the results at the end of the conversation: those of the client's own tools."""
+    found: list[ToolMessage] = []
+    for message in reversed(body.messages):
+        if not isinstance(message, ToolMessage):
+            break
+        found.insert(0, message)
+    return [each for each in found if read_wait_id(each.tool_call_id)]
+
+
+def own_results(body: RunAgentInput) -> set[str]:
+    """Return the IDs of the calls whose results the client sends."""
+    return {call_key(message.tool_call_id) for message in _last_results(body)}
+
+
+def read_answers(body: RunAgentInput, session: str, pending: Pending | None) -> Answers:
+    """Return the answers to everything that the run of the session waits for.
+
+    Raises:
+        BrainUseError: It does not wait for one of them, or for something else too.
+    """
+    if pending is None:
+        raise BrainUseError("The run does not wait any more")
+    answers = Answers(session)
+    calls = {call.id for call in pending.calls}
+    for entry in body.resume or ():
+        found = read_wait_id(entry.interrupt_id)
+        key = found[1] if found else ""
+        if key in calls:
+            _decide(answers, key, entry)
+        elif key in pending.questions:
+            answers.input[key] = _answer(entry)
+        else:
+            raise BrainUseError(f"The run does not wait for {entry.interrupt_id!r}")
+    for result in _last_results(body):
+        key = call_key(result.tool_call_id)
+        if key in pending.questions:
+            answers.input[key] = result.error or _content(result)[0]
+    missing = (calls | {*pending.questions}) - answers.keys
+    if missing:
+        raise BrainUseError(f"The run waits for more: answer {', '.join(sorted(missing))} too")
+    return answers
+
+
+def _decide(answers: Answers, call_id: str, entry: ResumeEntry) -> None:
+    payload = entry.payload
+    if entry.status == "cancelled":
+        answers.deny[call_id] = NO_ANSWER
+        return
+    decision = {"approved": payload} if isinstance(payload, bool) else payload
+    if not isinstance(decision, dict) or not isinstance(decision.get("approved"), bool):
+        raise BrainUseError(f'The payload for {entry.interrupt_id!r} must be {{"approved": …}}')
+    edited = decision.get("editedArgs")
+    if not decision["approved"]:
+        answers.deny[call_id] = to_text(decision.get("reason") or "")
+    elif edited is None:
+        answers.approve.append(call_id)
+    elif isinstance(edited, dict):
+        answers.edit[call_id] = edited
+    else:
+        raise BrainUseError(f"editedArgs for {entry.interrupt_id!r} must be a JSON object")
+
+
+def _answer(entry: ResumeEntry) -> str:
+    if entry.status == "cancelled":
+        return NO_ANSWER
+    payload = entry.payload
+    if isinstance(payload, dict) and payload.keys() == {"answer"}:
+        payload = payload["answer"]
+    return to_text(payload)

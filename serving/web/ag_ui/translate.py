@@ -1,0 +1,327 @@
+"""Translates the events of a run into those of AG-UI."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, TypeVar
+
+from ag_ui.core import (
+    PROTOCOL_VERSION,
+    BaseEvent,
+    CustomEvent,
+    Interrupt,
+    ReasoningEndEvent,
+    ReasoningMessageContentEvent,
+    ReasoningMessageEndEvent,
+    ReasoningMessageStartEvent,
+    ReasoningStartEvent,
+    RunStartedEvent,
+    StepFinishedEvent,
+    StepStartedEvent,
+    TextMessageContentEvent,
+    TextMessageEndEvent,
+    TextMessageStartEvent,
+    ToolCallArgsEvent,
+    ToolCallEndEvent,
+    ToolCallResultEvent,
+    ToolCallStartEvent,
+)
+from ag_ui.encoder import EventEncoder
+
+from agent_brain.common.ids import new_id
+from agent_brain.common.text import clean, to_compact_json
+from agent_brain.limits import WAITING
+from agent_brain.memories.control import SUSPENDED
+from agent_brain.memories.message import CUT_REASONS, PARTIAL
+from agent_brain.serving.pending import approval_question
+from agent_brain.serving.web.ag_ui.content import content_of
+from agent_brain.serving.web.ag_ui.ending import Ending
+from agent_brain.serving.web.ag_ui.subagents import OwnedIds, Subagents
+from agent_brain.serving.web.chat.translator import NOT_RUN, ChatTranslator, Path, Text
+from agent_brain.states.events import (
+    ActionFinished,
+    AgentEvent,
+    Event,
+    InputRequested,
+    MessageReceived,
+    ResponseStarted,
+    RunFinished,
+    RunStarted,
+    StateEntered,
+    StateExited,
+    TextDelta,
+    ToolProgress,
+    UsageReported,
+)
+from agent_brain.tools.action import Action
+
+EventT = TypeVar("EventT", bound=BaseEvent)
+
+DECISION: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "approved": {"type": "boolean"},
+        "editedArgs": {
+            "type": "object",
+            "description": "Arguments to call the tool with, in place of the model's.",
+        },
+        "reason": {"type": "string", "description": "Why it is not approved, for the model."},
+    },
+    "required": ["approved"],
+}
+ANSWER: dict[str, Any] = {
+    "type": "object",
+    "properties": {"answer": {"type": "string"}},
+    "required": ["answer"],
+}
+
+
+def encode(event: BaseEvent) -> bytes:
+    """Return an event as a server-sent event."""
+    return _encoder.encode(event).encode()
+
+
+_encoder = EventEncoder()
+
+
+class AgUiTranslator(ChatTranslator[BaseEvent]):
+    """Translates the events of one run.
+
+    Args:
+        thread_id: The conversation, as the client names it.
+        run_id: The run, as the client names it.
+        session: The ID of the session.
+        sent: IDs of messages that the client has sent, and knows.
+        front_end: Names of the tools that the client runs.
+        options: As for :class:`ChatTranslator`.
+    """
+
+    def __init__(
+        self,
+        thread_id: str,
+        run_id: str,
+        *,
+        session: str,
+        sent: Iterable[str] = (),
+        front_end: Collection[str] = (),
+        **options: Any,
+    ) -> None:
+        super().__init__(session, **options)
+        self._thread_id = thread_id
+        self._run_id = run_id
+        self._front_end = front_end
+        self._sent = frozenset(sent)
+        self._call_ids, self._message_ids = OwnedIds(), OwnedIds()
+        self._steps: dict[Path, str] = {}
+        self._subagents = Subagents(run_id)
+        self._ending = Ending(thread_id, run_id)
+
+    def encode(self, part: BaseEvent) -> bytes:
+        """Return an event as a server-sent event."""
+        return encode(part)
+
+    def _start(self, event: RunStarted) -> list[BaseEvent]:
+        return [
+            RunStartedEvent(
+                thread_id=self._thread_id, run_id=self._run_id, protocol_version=PROTOCOL_VERSION
+            )
+        ]
+
+    def _inside_run(self, event: AgentEvent) -> list[BaseEvent]:
+        return [*self._subagents.enter(event.path), *super()._inside_run(event)]
+
+    def _at(self, path: Path, kind: Callable[..., EventT], **fields: Any) -> EventT:
+        """Return an event of the agent, or of the subagent at ``path``."""
+        return kind(subagent_run_id=self._subagents.id_of(path), **fields)
+
+    # States
+
+    def _progress_of_net(
+        self, event: StateEntered | StateExited | ResponseStarted | UsageReported
+    ) -> list[BaseEvent]:
+        path, state = event.path, event.state or ""
+        match event:
+            case StateEntered():
+                known = self._steps.get(path)
+                events = [] if known is None else self._leave_state(path, known)
+                self._steps[path] = state
+                return [*events, self._at(path, StepStartedEvent, step_name=state)]
+            case StateExited():
+                events = self._leave_state(path, state)
+                ends = event.next is None and path
+                return [*events, *(self._leave(path) if ends else [])]
+            case ResponseStarted():
+                self._ending.models[event.response_id] = event.model
+                return []
+            case UsageReported():  # its text may have been cut off: the state ends what is whole
+                self._ending.count(event)
+                if event.finish_reason not in CUT_REASONS:
+                    return []
+                return self._end_response(event, event.response_id, cut_off=True)
+
+    def _leave_state(self, path: Path, state: str) -> list[BaseEvent]:
+        events = [*self._leave((*path, state)), *self._end_state(path, state)]
+        if self._steps.get(path) == state:
+            events += self._end_step(path)
+        return events
+
+    def _end_step(self, path: Path) -> list[BaseEvent]:
+        step = self._steps.pop(path, None)
+        return [] if step is None else [self._at(path, StepFinishedEvent, step_name=step)]
+
+    def _leave(
+        self, path: Path, *, error: str | None = None, waits: bool = False
+    ) -> list[BaseEvent]:
+        """End everything at ``path`` and inside it, innermost first; not the run."""
+        events: list[BaseEvent] = []
+        for inner in [*self._subagents.inside(path), path]:
+            events += self._end_path(inner, cut_off=error is not None)
+            events += [] if waits else self._end_calls(inner)
+            events += self._end_step(inner)
+            if (subagent := self._subagents.id_of(inner)) is not None:
+                interrupts = self._ending.interrupts_of(subagent) if waits else None
+                events.append(self._subagents.finish(inner, error=error, interrupts=interrupts))
+        return events
+
+    # Texts
+
+    def _text_id(self, event: TextDelta) -> str:
+        if event.thought or event.response_id is None:
+            return new_id("reasoning" if event.thought else "msg")
+        return self._message_ids.get(event.response_id, self._subagents.id_of(event.path))
+
+    def _begin_text(self, text: Text) -> list[BaseEvent]:
+        if not text.thought:
+            return [
+                self._at(text.path, TextMessageStartEvent, message_id=text.id, role="assistant")
+            ]
+        return [
+            self._at(text.path, ReasoningStartEvent, message_id=text.id),
+            self._at(text.path, ReasoningMessageStartEvent, message_id=text.id),
+        ]
+
+    def _delta(self, text: Text, piece: str) -> BaseEvent:
+        kind = ReasoningMessageContentEvent if text.thought else TextMessageContentEvent
+        return self._at(text.path, kind, message_id=text.id, delta=piece)
+
+    def _end_text(self, text: Text, *, cut_off: bool) -> list[BaseEvent]:
+        if not text.thought:
+            mark = {PARTIAL: True} if cut_off else None
+            return [self._at(text.path, TextMessageEndEvent, message_id=text.id, metadata=mark)]
+        return [
+            self._at(text.path, ReasoningMessageEndEvent, message_id=text.id),
+            self._at(text.path, ReasoningEndEvent, message_id=text.id),
+        ]
+
+    def _steering(self, event: MessageReceived) -> list[BaseEvent]:
+        message = event.message
+        if message.id in self._sent:
+            return []
+        return [
+            TextMessageStartEvent(message_id=message.id, role="user"),
+            TextMessageContentEvent(message_id=message.id, delta=message.content),
+            TextMessageEndEvent(message_id=message.id),
+        ]
+
+    def _own_event(self, event: Event) -> list[BaseEvent]:
+        return [self._at(event.path, CustomEvent, name=event.kind, value=event.fields())]
+
+    # Calls
+
+    def _needs_client(self, action: Action) -> bool:
+        return action.name in self._front_end
+
+    def _call_id(self, path: Path, action: Action) -> str:
+        """Return the ID of a call for the client: unique, and of a front-end call answerable."""
+        own = self._needs_client(action)
+        wanted = self._wait_id(action.id) if own else "/".join([*path, action.id])
+        return self._call_ids.get(clean(wanted), self._subagents.id_of(path))
+
+    def _show(self, path: Path, action: Action, response_id: str | None = None) -> list[BaseEvent]:
+        call = {"tool_call_id": self._call_id(path, action)}
+        parent = response_id and self._message_ids.get(response_id, self._subagents.id_of(path))
+        named = {"tool_call_name": action.name, "parent_message_id": parent}
+        arguments = to_compact_json(action.args) if action.unparsed is None else action.unparsed
+        return [
+            self._at(path, ToolCallStartEvent, **call, **named),
+            self._at(path, ToolCallArgsEvent, **call, delta=arguments),
+            self._at(path, ToolCallEndEvent, **call),
+        ]
+
+    def _progress(self, event: ToolProgress) -> list[BaseEvent]:
+        value = {
+            "toolCallId": self._call_id(event.path, event.action),
+            "done": event.done,
+            "total": event.total,
+            "message": None if event.message is None else clean(event.message),
+        }
+        return [self._at(event.path, CustomEvent, name="tool_progress", value=value)]
+
+    def _result(self, event: ActionFinished) -> list[BaseEvent]:
+        result = self._at(
+            event.path,
+            ToolCallResultEvent,
+            message_id=event.result.id,
+            tool_call_id=self._call_id(event.path, event.action),
+            content=content_of(event.result),
+            role="tool",
+            metadata={"isError": True} if event.result.is_error else None,
+        )
+        return [result]
+
+    def _not_run(self, path: Path, action: Action) -> BaseEvent:
+        return self._at(
+            path,
+            ToolCallResultEvent,
+            message_id=new_id("msg"),
+            tool_call_id=self._call_id(path, action),
+            content=NOT_RUN,
+            role="tool",
+        )
+
+    def _approval(self, path: Path, action: Action) -> list[BaseEvent]:
+        self._ending.interrupts.append(
+            Interrupt(
+                id=self._wait_id(action.id),
+                reason="tool_call",
+                message=approval_question(action),
+                tool_call_id=self._call_id(path, action),
+                response_schema=DECISION,
+                subagent_run_id=self._subagents.id_of(path),
+            )
+        )
+        return []
+
+    def _question(self, event: InputRequested, call: Action | None) -> list[BaseEvent]:
+        call_id = None if call is None else self._call_id(event.path, call)
+        if call is not None and call_id and self._needs_client(call):
+            self._ending.pending.append(call_id)
+            return []
+        self._ending.interrupts.append(
+            Interrupt(
+                id=self._wait_id(event.id),
+                reason="input_required",
+                message=clean(event.prompt),
+                tool_call_id=call_id,
+                response_schema=ANSWER,
+                subagent_run_id=self._subagents.id_of(event.path),
+            )
+        )
+        return []
+
+    # The end
+
+    def _fail(self, error: Exception) -> list[BaseEvent]:
+        failed = self._ending.failed(error)
+        return [*self._leave((), error=failed.message), failed]
+
+    def _finish(self, event: RunFinished) -> list[BaseEvent]:
+        done = event.stop_reason == "done"
+        wrong = not done and event.stop_reason not in SUSPENDED
+        error = f"The run ended: {event.stop_reason}" if wrong else None
+        events = self._leave((), error=error, waits=event.stop_reason in WAITING)
+        if done and event.answer and not self._said:
+            text = Text(new_id("msg"), thought=False, path=(), state=None)
+            events += [*self._begin_text(text), self._delta(text, clean(event.answer))]
+            events += self._end_text(text, cut_off=event.finish_reason in CUT_REASONS)
+        return [*events, self._ending.finished(event)]

@@ -1,0 +1,1 @@
+"""What the protocols of user interfaces have in common."""

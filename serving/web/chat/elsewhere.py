@@ -1,0 +1,98 @@
+"""A run of another process, told from what it records."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterator
+
+from agent_brain.errors import BrainUseError, SessionBusyError, SessionsClosedError
+from agent_brain.limits import StopReason
+from agent_brain.memories.message import Message, Role
+from agent_brain.serving.event_log import SessionEvent
+from agent_brain.serving.session import Session
+from agent_brain.serving.web.chat.threads import current_path, waiting_calls
+from agent_brain.serving.web.chat.translator import Path
+from agent_brain.states.events import (
+    ActionFinished,
+    ActionRequested,
+    AgentEvent,
+    ApprovalRequested,
+    InputRequested,
+    Position,
+    ResponseStarted,
+    RunFinished,
+    RunStarted,
+    TextDelta,
+)
+from agent_brain.tools.action import Action
+
+
+async def recorded_events(session: Session) -> AsyncGenerator[SessionEvent, None]:
+    """Yield a run that another process has as events, from its beginning to its end.
+
+    Each message comes whole, when it was recorded.
+
+    Raises:
+        SessionBusyError: Another run has begun in the session.
+        BrainUseError: The run has failed, or its process has ended.
+        SessionsClosedError: The sessions are closed.
+    """
+    memory, run_id = session.memory, session.memory.control.run_id or ""
+    told: set[str] = set()
+    calls: dict[str, tuple[Path, Action]] = {}
+    yield _item(RunStarted(None, at=Position(run_id)))
+    with session.events() as reader:
+        while True:
+            elsewhere, turn = session.elsewhere, await memory.turn()
+            if memory.control.run_id != run_id:
+                raise SessionBusyError("Another run has begun: load the conversation again")
+            for message in turn:
+                if message.id not in told:
+                    told.add(message.id)
+                    for event in _told(message, calls, run_id, current_path(memory.control)):
+                        yield _item(event)
+            if not elsewhere:
+                break
+            if not await reader.batch():
+                raise SessionsClosedError("The sessions were closed")
+    result = await session.brain.stored_result()
+    if result is None:
+        raise BrainUseError("The run was interrupted, as its process has ended: it can be resumed")
+    if result.stop_reason is StopReason.FAILED:
+        raise BrainUseError("The run has failed")
+    for event in _asked(session, run_id):
+        yield _item(event)
+    reason, usage = result.stop_reason, result.usage
+    at = Position(run_id, result.steps)
+    yield _item(
+        RunFinished(reason, result.answer, result.output, usage, result.finish_reason, at=at)
+    )
+
+
+def _item(event: AgentEvent) -> SessionEvent:
+    return SessionEvent(event, "", 0)  # of no log: no reader comes back to it
+
+
+def _told(
+    message: Message, calls: dict[str, tuple[Path, Action]], run_id: str, path: Path
+) -> Iterator[AgentEvent]:
+    """Yield what a message tells; new calls are those of the net at ``path``."""
+    if message.role is Role.ASSISTANT:
+        yield ResponseStarted(message.id, at=Position(run_id))
+        yield TextDelta(message.content, response_id=message.id, at=Position(run_id))
+        for action in message.tool_calls:
+            calls[action.id] = path, action
+            yield ActionRequested(action, message.id, at=Position(run_id, path=path))
+    elif message.role is Role.TOOL and message.tool_call_id in calls:
+        path, action = calls[message.tool_call_id]
+        yield ActionFinished(action, message, at=Position(run_id, path=path))
+
+
+def _asked(session: Session, run_id: str) -> Iterator[AgentEvent]:
+    """Yield what a run waits for."""
+    if (pending := session.pending) is None:
+        return
+    paths = {call.id: path for path, call in waiting_calls(session)}
+    for call in pending.calls:
+        yield ApprovalRequested((call,), at=Position(run_id, path=paths.get(call.id, ())))
+    for key, prompt in pending.questions.items():
+        yield InputRequested(prompt, key, at=Position(run_id, path=paths.get(key, ())))

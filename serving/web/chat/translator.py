@@ -1,0 +1,289 @@
+"""What the protocols of user interfaces tell of a run: the frame of their translators."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from agent_brain.common.text import clean
+from agent_brain.serving.event_json import MARK, around, quoted
+from agent_brain.serving.event_log import SessionEvent
+from agent_brain.serving.web.chat.wait_ids import wait_id
+from agent_brain.serving.web.translator import PartT, Translator
+from agent_brain.states.events import (
+    KINDS,
+    ActionFinished,
+    ActionRequested,
+    ActionStarted,
+    AgentEvent,
+    ApprovalRequested,
+    Event,
+    InputRequested,
+    MessageReceived,
+    ResponseStarted,
+    RunFailed,
+    RunFinished,
+    RunStarted,
+    StateEntered,
+    StateExited,
+    TextDelta,
+    ToolProgress,
+    UsageReported,
+)
+from agent_brain.tools.action import Action
+
+Path: TypeAlias = tuple[str, ...]
+NOT_RUN = "The call was not run"  # what a user interface reads when a run ends before a call
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text that has begun and not ended.
+
+    Attributes:
+        id: Its ID in the protocol.
+        thought: Whether it is reasoning.
+        path: The subnets and branches around the state that says it.
+        state: That state.
+    """
+
+    id: str
+    thought: bool
+    path: Path
+    state: str | None
+
+
+class ChatTranslator(Translator[PartT]):
+    """Translates the events of one run into parts of a protocol.
+
+    Whatever comes in, what goes out is well-formed: everything that is started is finished, in the
+    right order, also if the run fails or is cut off (:meth:`fail`). This class knows which texts
+    and calls are open; a protocol says how each is told.
+
+    Args:
+        session: The ID of the session.
+        known: Calls without a result that the client knows from the run that this one continues,
+            with their paths.
+        answered: Calls of that run whose results the client has given itself.
+        show_tools: Whether calls are shown, unless they need the client.
+    """
+
+    def __init__(
+        self,
+        session: str,
+        *,
+        known: Iterable[tuple[Path, Action]] = (),
+        answered: Iterable[tuple[Path, Action]] = (),
+        show_tools: bool = True,
+    ) -> None:
+        self._session = session
+        self._show_tools = show_tools
+        self._texts: dict[tuple[Path, str | None], Text] = {}  # by the response that says it
+        self._calls = {(path, call.id): call for path, call in known}  # told, without a result
+        self._hidden = {(path, call.id) for path, call in answered}
+        self._around: dict[Text, tuple[str, str]] = {}  # the bytes around a piece of it
+        self._said = False  # text at the outermost path
+        self._started = self._ended = False
+
+    def translate(self, event: AgentEvent) -> list[PartT]:
+        """Return the parts for an event of the run; none before it starts and after it ends."""
+        if self._ended:
+            return []
+        if isinstance(event, RunStarted):
+            self._started = True
+            return self._start(event)
+        if not self._started:
+            return []
+        if isinstance(event, RunFailed):
+            return self.fail(event.error)
+        if isinstance(event, RunFinished):
+            self._ended = True
+            return self._finish(event)
+        return self._inside_run(event)
+
+    def frames(self, item: SessionEvent) -> bytes:
+        """Return what the client is sent for an event; pieces of an open text are alike."""
+        event = item.event
+        if type(event) is not TextDelta or not event.text or self._ended:
+            return super().frames(item)
+        text = self._texts.get((event.path, event.response_id))
+        if text is None or text.thought != event.thought:
+            return super().frames(item)
+        if (found := self._around.get(text)) is None:
+            found = around(self.encode(self._delta(text, MARK)).decode())
+            self._around = {text: found}  # of the last one only
+        return f"{found[0]}{quoted(event.text)}{found[1]}".encode()
+
+    def fail(self, error: Exception) -> list[PartT]:
+        """Return the parts that end a stream with an error, which the run did not report."""
+        if self._ended:
+            return []
+        self._ended = True
+        return self._fail(error)
+
+    def _inside_run(self, event: AgentEvent) -> list[PartT]:
+        match event:
+            case TextDelta():
+                return self._add_text(event) if event.text else []
+            case ActionRequested(action=action):
+                ended = self._end_response(event, event.response_id)
+                return [*ended, *self._request(event, action)]
+            case ActionStarted(action=action):
+                return self._begin_call(event, action)
+            case ToolProgress(action=action):
+                return self._progress(event) if (event.path, action.id) in self._calls else []
+            case ActionFinished(action=action):
+                shown = self._begin_call(event, action)
+                known = self._calls.pop((event.path, action.id), None) is not None
+                return [*shown, *(self._result(event) if known else [])]
+            case ApprovalRequested():
+                return [part for call in event.actions for part in self._ask(event, call)]
+            case InputRequested():
+                return self._question(event, self._calls.get((event.path, event.id)))
+            case StateEntered() | StateExited() | ResponseStarted() | UsageReported():
+                return self._progress_of_net(event)
+            case MessageReceived():
+                return self._steering(event)
+            case _:
+                return [] if event.kind in KINDS else self._own_event(event)
+
+    # Texts
+
+    def _add_text(self, event: TextDelta) -> list[PartT]:
+        key = event.path, event.response_id
+        text = self._texts.get(key)
+        parts: list[PartT] = []
+        if text is not None and text.thought != event.thought:
+            parts, text = self._end_texts([key]), None
+        if text is None:
+            text = Text(self._text_id(event), event.thought, event.path, event.state)
+            self._texts[key] = text
+            parts += self._begin_text(text)
+        self._said = self._said or not (event.thought or event.path)
+        parts.append(self._delta(text, clean(event.text)))
+        return parts
+
+    def _end_response(
+        self, event: Event, response_id: str | None, *, cut_off: bool = False
+    ) -> list[PartT]:
+        """End the text of a response."""
+        return self._end_texts([(event.path, response_id)], cut_off=cut_off)
+
+    def _end_state(self, path: Path, state: str | None) -> list[PartT]:
+        """End the texts of a state, and of everything inside it."""
+        inside = (*path, state)
+        return self._end_texts(
+            key
+            for key, text in self._texts.items()
+            if (text.path == path and text.state == state) or text.path[: len(inside)] == inside
+        )
+
+    def _end_path(self, path: Path, *, cut_off: bool = False) -> list[PartT]:
+        """End the texts at a path and inside it; the empty path means all."""
+        inside = (key for key in self._texts if key[0][: len(path)] == path)
+        return self._end_texts(inside, cut_off=cut_off)
+
+    def _end_texts(
+        self, keys: Iterable[tuple[Path, str | None]], *, cut_off: bool = False
+    ) -> list[PartT]:
+        texts = [text for key in [*keys] if (text := self._texts.pop(key, None))]
+        return [part for text in texts for part in self._end_text(text, cut_off=cut_off)]
+
+    # Calls
+
+    def _request(self, event: ActionRequested, action: Action) -> list[PartT]:
+        """Tell of a new call, if the client may know it."""
+        key = event.path, action.id
+        self._hidden.discard(key)
+        if self._show_tools or self._needs_client(action):
+            self._calls[key] = action
+            return self._show(event.path, action, event.response_id)
+        self._calls.pop(key, None)
+        self._hidden.add(key)
+        return []
+
+    def _begin_call(self, event: Event, action: Action) -> list[PartT]:
+        """Tell of a call that begins or ends, if the client should know it and does not."""
+        if not self._show_tools or (event.path, action.id) in self._hidden:
+            return []
+        return self._need(event, action)
+
+    def _need(self, event: Event, action: Action) -> list[PartT]:
+        """Tell of a call that the client must know, if it does not."""
+        key = event.path, action.id
+        self._hidden.discard(key)
+        if key in self._calls:
+            return []
+        self._calls[key] = action
+        return self._show(event.path, action)
+
+    def _ask(self, event: ApprovalRequested, action: Action) -> list[PartT]:
+        return [*self._need(event, action), *self._approval(event.path, action)]
+
+    def _end_calls(self, path: Path) -> list[PartT]:
+        """Tell that the calls at a path and inside it were not run; the empty path means all."""
+        keys = [key for key in self._calls if key[0][: len(path)] == path]
+        return [self._not_run(key[0], self._calls.pop(key)) for key in keys]
+
+    def _wait_id(self, key: str) -> str:
+        """Return the ID with which the client answers a call or a question."""
+        return wait_id(self._session, key)
+
+    # What a protocol says
+
+    @abstractmethod
+    def _start(self, event: RunStarted) -> list[PartT]: ...
+
+    @abstractmethod
+    def _finish(self, event: RunFinished) -> list[PartT]: ...
+
+    @abstractmethod
+    def _fail(self, error: Exception) -> list[PartT]: ...
+
+    @abstractmethod
+    def _text_id(self, event: TextDelta) -> str: ...
+
+    @abstractmethod
+    def _begin_text(self, text: Text) -> list[PartT]: ...
+
+    @abstractmethod
+    def _delta(self, text: Text, piece: str) -> PartT: ...
+
+    @abstractmethod
+    def _end_text(self, text: Text, *, cut_off: bool) -> list[PartT]: ...
+
+    @abstractmethod
+    def _show(self, path: Path, action: Action, response_id: str | None = None) -> list[PartT]: ...
+
+    @abstractmethod
+    def _progress(self, event: ToolProgress) -> list[PartT]: ...
+
+    @abstractmethod
+    def _result(self, event: ActionFinished) -> list[PartT]: ...
+
+    @abstractmethod
+    def _not_run(self, path: Path, action: Action) -> PartT: ...
+
+    @abstractmethod
+    def _approval(self, path: Path, action: Action) -> list[PartT]: ...
+
+    @abstractmethod
+    def _question(self, event: InputRequested, call: Action | None) -> list[PartT]: ...
+
+    @abstractmethod
+    def _steering(self, event: MessageReceived) -> list[PartT]: ...
+
+    @abstractmethod
+    def _progress_of_net(
+        self, event: StateEntered | StateExited | ResponseStarted | UsageReported
+    ) -> list[PartT]: ...
+
+    @abstractmethod
+    def _own_event(self, event: Event) -> list[PartT]:
+        """Tell of an event of the program's own class."""
+
+    def _needs_client(self, action: Action) -> bool:
+        """Return whether the client is to run a call."""
+        return False

@@ -1,0 +1,196 @@
+"""The endpoints of OpenAI's API. Needs the extra ``server``."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from agent_brain.serving.web.openai.chat import ChatCompletion, ChatStream
+from agent_brain.serving.web.openai.chat_request import ChatRequest
+from agent_brain.serving.web.openai.encoding import encode
+from agent_brain.serving.web.openai.errors import (
+    ApiError,
+    api_error,
+    error_after_output,
+    log_failure,
+)
+from agent_brain.serving.web.openai.response_request import ResponseRequest
+from agent_brain.serving.web.openai.responses import ResponseStream, WholeResponse
+from agent_brain.serving.web.openai.session_runs import ResponseSessions, answer_chat
+from agent_brain.serving.web.openai.shown import Extension, Shown
+from agent_brain.serving.web.openai.translate import OpenAITranslator
+from agent_brain.serving.web.requests import read_json, settings_of
+from agent_brain.serving.web.responses import StreamResponse
+from agent_brain.serving.web.streams import Answer, stream_answer
+
+
+def routes() -> list[Route]:
+    """Return the routes ``/v1/models``, ``/v1/chat/completions`` and ``/v1/responses``.
+
+    The model is the name of the agent.
+    """
+    api = OpenAIApi()
+    return [
+        Route("/v1/models", _with_errors(api.list_models), methods=["GET"]),
+        Route("/v1/models/{model:path}", _with_errors(api.describe_model), methods=["GET"]),
+        Route("/v1/chat/completions", _with_errors(api.chat_completions), methods=["POST"]),
+        Route("/v1/responses", _with_errors(api.responses), methods=["POST"]),
+    ]
+
+
+class OpenAIApi:
+    """Answers requests of OpenAI's API."""
+
+    def __init__(self) -> None:
+        self._created = int(time.time())
+        self._responses = ResponseSessions()
+
+    async def list_models(self, request: Request) -> Response:
+        """List the agent as the only model."""
+        return JSONResponse({"object": "list", "data": [self._model(request)]})
+
+    async def describe_model(self, request: Request) -> Response:
+        """Describe the agent as a model."""
+        _check_model(request, request.path_params["model"])
+        return JSONResponse(self._model(request))
+
+    def _model(self, request: Request) -> dict[str, object]:
+        name = settings_of(request).name
+        return {"id": name, "object": "model", "created": self._created, "owned_by": "agent-brain"}
+
+    async def chat_completions(self, request: Request) -> Response:
+        """Answer a request of Chat Completions."""
+        body = await read_json(request, ChatRequest)
+        _check_model(request, body.model)
+        body.check()
+        opening = _chat_answer(request, body)
+        return _stream(request, opening) if body.stream else _at_once(request, opening)
+
+    async def responses(self, request: Request) -> Response:
+        """Answer a request of the Responses API."""
+        body = await read_json(request, ResponseRequest)
+        _check_model(request, body.model)
+        body.check()
+        opening = self._response_answer(request, body)
+        return _stream(request, opening) if body.stream else _at_once(request, opening)
+
+    @asynccontextmanager
+    async def _response_answer(
+        self, request: Request, body: ResponseRequest
+    ) -> AsyncIterator[Answer]:
+        async with self._responses.answer(request, body) as answering:
+            response_id = self._responses.new_id(answering.session_id)
+            stream = ResponseStream(
+                response_id,
+                body.model,
+                shown=_shown(request, body.agent_brain),
+                most_tokens=body.max_output_tokens,
+                session=answering.session_id,
+                approved=answering.approved,
+                fields=_repeated(body),
+            )
+            try:
+                async with answering.run as run:
+                    yield Answer(run, stream, run)
+            finally:
+                if answering.session is not None and stream.ended:
+                    self._responses.ended(answering.session, response_id, failed=stream.failed_run)
+
+
+@asynccontextmanager
+async def _chat_answer(request: Request, body: ChatRequest) -> AsyncIterator[Answer]:
+    async with answer_chat(request, body) as answering:
+        stream = ChatStream(
+            f"chatcmpl-{secrets.token_hex(16)}",
+            body.model,
+            shown=_shown(request, body.agent_brain),
+            most_tokens=body.most_tokens,
+            include_usage=body.includes_usage or not body.stream,
+            session=answering.session_id,
+        )
+        async with answering.run as run:
+            yield Answer(run, stream, run)
+
+
+def _stream(request: Request, opening: AbstractAsyncContextManager[Answer]) -> Response:
+    return stream_answer(request, opening, on_error=_error_response)
+
+
+def _at_once(request: Request, opening: AbstractAsyncContextManager[Answer]) -> Response:
+    """Return a response of one chunk; the run is cancelled if the client does not wait for it."""
+    stall = settings_of(request).limits.stall
+    return StreamResponse(
+        _whole(opening), media_type="application/json", stall=stall, on_error=_error_response
+    )
+
+
+async def _whole(opening: AbstractAsyncContextManager[Answer]) -> AsyncGenerator[bytes, None]:
+    """Yield an answer in one piece; an error after output tells clients not to ask again."""
+    begun = False
+    async with opening as answer:
+        translator = answer.frames
+        assert isinstance(translator, OpenAITranslator)
+        whole = ChatCompletion() if isinstance(translator, ChatStream) else WholeResponse()
+        try:
+            async for item in answer.items:
+                for part in translator.translate(item.event):
+                    begun = True
+                    whole.add(part)
+                if translator.enough and answer.run is not None:
+                    answer.run.cancel()
+        except Exception as error:
+            if not begun:
+                raise
+            raise error_after_output(error) from error
+        yield encode(whole.body())
+
+
+def _check_model(request: Request, model: str) -> None:
+    """Refuse a model that is not the agent."""
+    name = settings_of(request).name
+    if model != name:
+        message = f"The model {model!r} does not exist: this server has {name!r}"
+        raise ApiError(404, message, code="model_not_found", param="model")
+
+
+def _shown(request: Request, extension: Extension) -> Shown:
+    return extension.over(Shown(tools=settings_of(request).show_tools))
+
+
+def _repeated(body: ResponseRequest) -> dict[str, object]:
+    """Return the fields of a request that its response repeats."""
+    conversation = body.conversation_id
+    return {
+        "instructions": body.instructions,
+        "metadata": body.metadata or {},
+        "previous_response_id": body.previous_response_id,
+        "conversation": None if conversation is None else {"id": conversation},
+        "store": body.store is not False,
+    }
+
+
+def _with_errors(
+    endpoint: Callable[[Request], Awaitable[Response]],
+) -> Callable[[Request], Awaitable[Response]]:
+    """Return ``endpoint`` with its errors in OpenAI's form."""
+
+    async def answer(request: Request) -> Response:
+        try:
+            return await endpoint(request)
+        except Exception as error:
+            return _error_response(error)
+
+    return answer
+
+
+def _error_response(error: Exception) -> Response:
+    known = api_error(error)
+    if known.status == 500:
+        log_failure(error)
+    return JSONResponse(known.body(), known.status, headers=known.headers)

@@ -1,0 +1,122 @@
+"""Errors in OpenAI's form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from agent_brain.common.secrets import get_logger, scrub
+from agent_brain.errors import (
+    AgentBrainError,
+    ContextWindowError,
+    LLMBadRequestError,
+    LLMConnectionError,
+    LLMError,
+    LLMQuotaError,
+    LLMRateLimitError,
+    LLMRefusalError,
+    LLMServerError,
+    LLMTimeoutError,
+    Refused,
+    ResumeError,
+)
+from agent_brain.serving.web.errors import as_http_error
+from agent_brain.serving.web.requests import HttpError
+
+logger = get_logger(__name__)
+
+INVALID = "invalid_request_error"
+SERVER = "server_error"
+
+
+class ApiError(HttpError):
+    """An error as OpenAI's API reports it.
+
+    Args:
+        status: The HTTP status.
+        message: What was wrong, and what to do.
+        type: The kind of error, such as ``"invalid_request_error"``.
+        code: A name for programs, such as ``"model_not_found"``.
+        param: The field of the request that was wrong.
+        headers: Further headers of the answer.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        *,
+        type: str = INVALID,  # noqa: A002 - the field's name
+        code: str | None = None,
+        param: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(status, type, message, headers)
+        self.code = code
+        self.param = param
+
+    def body(self) -> dict[str, Any]:
+        """Return it as JSON."""
+        return {"error": {**super().body()["error"], "param": self.param, "code": self.code}}
+
+
+def invalid(message: str, param: str | None = None, code: str | None = None) -> ApiError:
+    """Return an error of status 400, for a request that cannot be answered as it is."""
+    return ApiError(400, message, code=code, param=param)
+
+
+def budget_error() -> ApiError:
+    """Return the error for a run that a budget ended before it did anything."""
+    quota = "insufficient_quota"
+    return ApiError(429, "The budget is used up", type=quota, code=quota)
+
+
+def api_error(error: Exception) -> ApiError:
+    """Return ``error`` as OpenAI's API would report it, without secrets.
+
+    The text of an error that is not the library's is left out: it may say anything.
+    """
+    if isinstance(error, ApiError):
+        return error
+    for kind, status, name, code in _KINDS:
+        if isinstance(error, kind):
+            return ApiError(status, scrub(str(error)), type=name, code=code)
+    if not isinstance(error, AgentBrainError | HttpError):
+        return ApiError(500, f"The run failed: {type(error).__name__}", type=SERVER, code=SERVER)
+    http = as_http_error(error)
+    if http.status >= 500:
+        return ApiError(500, http.message, type=SERVER, code=SERVER, headers=http.headers)
+    name = "rate_limit_error" if http.status == 429 else INVALID
+    status = 400 if http.status == 422 else http.status
+    return ApiError(status, http.message, type=name, code=http.type, headers=http.headers)
+
+
+def log_failure(error: Exception) -> None:
+    """Log an error that the client is told of without its text."""
+    logger.warning("A request failed", exc_info=error)
+
+
+def error_after_output(error: Exception) -> ApiError:
+    """Return the error of a run that has done something, so that clients do not repeat it.
+
+    OpenAI's clients send a request again after most errors, unless this header says no.
+    Source: ``_should_retry`` in https://github.com/openai/openai-python
+    """
+    known = api_error(error)
+    known.headers["x-should-retry"] = "false"
+    return known
+
+
+_KINDS: tuple[tuple[type[Exception], int, str, str], ...] = (  # the first that fits
+    (ContextWindowError, 400, INVALID, "context_length_exceeded"),
+    (LLMBadRequestError, 400, INVALID, "invalid_prompt"),
+    (LLMRefusalError, 400, INVALID, "content_filter"),
+    (Refused, 403, "permission_error", "refused"),
+    (LLMQuotaError, 429, "insufficient_quota", "insufficient_quota"),
+    (LLMRateLimitError, 429, "rate_limit_error", "rate_limit_exceeded"),
+    (LLMTimeoutError, 504, SERVER, "timeout"),
+    (LLMConnectionError, 502, SERVER, "bad_gateway"),
+    (LLMServerError, 502, SERVER, "bad_gateway"),
+    (LLMError, 500, SERVER, SERVER),
+    (ResumeError, 400, INVALID, "nothing_to_resume"),
+)

@@ -1,0 +1,144 @@
+"""The output items of a response, and the events of each."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+from agent_brain.common.ids import new_id
+from agent_brain.common.text import to_compact_json
+from agent_brain.memories.message import Message
+from agent_brain.serving.web.openai.response_request import APPROVAL
+from agent_brain.tools.action import Action
+
+ResponseEvent: TypeAlias = dict[str, Any]
+Item: TypeAlias = dict[str, Any]
+
+
+class TextItem:
+    """A message, or reasoning, while its text arrives.
+
+    Args:
+        index: Its place in the output.
+        thought: Whether it is reasoning.
+    """
+
+    def __init__(self, index: int, *, thought: bool) -> None:
+        self._index = index
+        self._thought = thought
+        self._id = new_id("rs" if thought else "msg")
+        self._name = "response.reasoning_text" if thought else "response.output_text"
+        self._pieces: list[str] = []
+
+    def begin(self) -> list[ResponseEvent]:
+        """Return the events of an item that begins."""
+        item = self._item("in_progress", [])
+        return [
+            {"type": "response.output_item.added", "output_index": self._index, "item": item},
+            {"type": "response.content_part.added", **self._place(), "part": self._part("")},
+        ]
+
+    def say(self, text: str) -> ResponseEvent:
+        """Return the event of a piece of text."""
+        self._pieces.append(text)
+        event = {"type": f"{self._name}.delta", **self._place(), "delta": text}
+        return event if self._thought else {**event, "logprobs": []}
+
+    def end(self, status: str) -> tuple[Item, list[ResponseEvent]]:
+        """Return the item, and the events of its end."""
+        text = "".join(self._pieces)
+        done = {"type": f"{self._name}.done", **self._place(), "text": text}
+        if not self._thought:
+            done["logprobs"] = []
+        part = self._part(text)
+        item = self._item(status, [part])
+        return item, [
+            done,
+            {"type": "response.content_part.done", **self._place(), "part": part},
+            {"type": "response.output_item.done", "output_index": self._index, "item": item},
+        ]
+
+    def _place(self) -> dict[str, Any]:
+        return {"item_id": self._id, "output_index": self._index, "content_index": 0}
+
+    def _part(self, text: str) -> dict[str, Any]:
+        if self._thought:
+            return {"type": "reasoning_text", "text": text}
+        return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+
+    def _item(self, status: str, content: list[dict[str, Any]]) -> Item:
+        item = {"id": self._id, "status": status, "content": content}
+        if self._thought:
+            return {**item, "type": "reasoning", "summary": []}
+        return {**item, "type": "message", "role": "assistant"}
+
+
+class CallItem:
+    """A tool call of the agent, in the form of a call to an MCP server.
+
+    Args:
+        index: Its place in the output.
+        action: The call.
+        label: The name of the server.
+        approved: Whether a person approved the call.
+    """
+
+    def __init__(self, index: int, action: Action, label: str, *, approved: bool) -> None:
+        self._index = index
+        self._id = f"mcp_{action.id}"
+        self._arguments = to_compact_json(action.args)
+        self._fields = {
+            "type": "mcp_call",
+            "name": action.name,
+            "server_label": label,
+            "approval_request_id": f"{APPROVAL}{action.id}" if approved else None,
+        }
+
+    def begin(self) -> list[ResponseEvent]:
+        """Return the events of a call that begins."""
+        item = self._item("in_progress", arguments="")
+        added = {"type": "response.output_item.added", "output_index": self._index, "item": item}
+        return [
+            added,
+            self._event("response.mcp_call.in_progress"),
+            self._event("response.mcp_call_arguments.delta", delta=self._arguments),
+            self._event("response.mcp_call_arguments.done", arguments=self._arguments),
+        ]
+
+    def end(self, result: Message | None) -> tuple[Item, list[ResponseEvent]]:
+        """Return the item, and the events of its end; without a result if it was cut off."""
+        if result is None:
+            item, kind = self._item("incomplete"), "failed"
+        elif result.is_error:
+            item, kind = self._item("failed", error=result.content), "failed"
+        else:
+            item, kind = self._item("completed", output=result.content), "completed"
+        return item, [
+            self._event(f"response.mcp_call.{kind}"),
+            {"type": "response.output_item.done", "output_index": self._index, "item": item},
+        ]
+
+    def _event(self, kind: str, **fields: str) -> ResponseEvent:
+        return {"type": kind, "item_id": self._id, "output_index": self._index, **fields}
+
+    def _item(
+        self,
+        status: str,
+        *,
+        arguments: str | None = None,
+        output: str | None = None,
+        error: str | None = None,
+    ) -> Item:
+        said = self._arguments if arguments is None else arguments
+        item: Item = {"id": self._id, "status": status, "arguments": said}
+        return {**item, **self._fields, "output": output, "error": error}
+
+
+def approval_item(action: Action, label: str) -> Item:
+    """Return the item that asks a person to approve a call."""
+    return {
+        "id": f"{APPROVAL}{action.id}",
+        "type": "mcp_approval_request",
+        "name": action.name,
+        "arguments": to_compact_json(action.args),
+        "server_label": label,
+    }

@@ -1,0 +1,149 @@
+"""Reading requests: who asks, and what the body says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import islice
+from typing import Any, TypeVar
+
+import anyio
+from pydantic import BaseModel, TypeAdapter, ValidationError
+from starlette.requests import ClientDisconnect, HTTPConnection, Request
+
+from agent_brain.common.text import shorten
+from agent_brain.common.values import error_lines
+from agent_brain.request_id import request_id
+from agent_brain.serving.caller import Caller
+from agent_brain.serving.sessions import Sessions
+from agent_brain.serving.web.settings import WebSettings
+
+MAX_PROBLEMS = 5  # named in an error
+MANY_PROBLEMS = 1000
+MAX_TOKENS = 500  # of all of them
+BodyT = TypeVar("BodyT", bound=BaseModel)
+
+
+class HttpError(Exception):
+    """An error that is answered with a status and JSON.
+
+    Args:
+        status: The HTTP status.
+        type: The type of the error, such as ``"session_not_found"``.
+        message: What is wrong, for people.
+        headers: Further headers.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        type: str,  # noqa: A002 - its name in the JSON
+        message: str,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.type = type
+        self.message = message
+        self.headers = dict(headers or {})
+
+    def body(self) -> dict[str, Any]:
+        """Return it as JSON."""
+        told = {"type": self.type, "message": self.message, "request_id": request_id.get()}
+        return {"error": told}
+
+
+async def read_json(request: Request, model: type[BodyT], *, empty: bool = False) -> BodyT:
+    """Return the JSON body of a request.
+
+    Args:
+        request: The request.
+        model: What it must be.
+        empty: Take an empty body as ``{}``.
+
+    Raises:
+        HttpError: It is not JSON (400), too slow (408), too large (413), of another content type
+            (415), or not what the model describes (422).
+    """
+    body = await _read_body(request)
+    content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if body and content_type != "application/json" and not content_type.endswith("+json"):
+        raise HttpError(415, "unsupported_media_type", "Send JSON: Content-Type: application/json")
+    try:
+        return model.model_validate_json(body or (b"{}" if empty else b""))
+    except ValidationError as error:
+        raise invalid_json(error) from None
+
+
+def invalid_json(error: ValidationError) -> HttpError:
+    """Return what to answer to JSON that is not valid."""
+    count = error.error_count()
+    if count > MANY_PROBLEMS:  # to describe all of them would take seconds
+        return HttpError(422, "invalid_request", f"{count} values are not what they must be")
+    problems = shorten("; ".join(islice(error_lines(error), MAX_PROBLEMS)), MAX_TOKENS)
+    if error.errors()[0]["type"] == "json_invalid":
+        return HttpError(400, "invalid_json", f"This is not JSON: {problems}")
+    return HttpError(422, "invalid_request", problems)
+
+
+def query_number(request: Request, name: str, kind: Any) -> int | None:
+    """Return a number of the query; None if it is not there.
+
+    Raises:
+        HttpError: It is not what ``kind`` describes (422).
+    """
+    text = request.query_params.get(name)
+    try:
+        return None if text is None else TypeAdapter(kind).validate_strings(text)
+    except ValidationError as error:
+        problem = invalid_json(error)
+        raise HttpError(422, "invalid_request", f"{name}: {problem.message}") from None
+
+
+async def _read_body(request: Request) -> bytes:
+    limits = settings_of(request).limits
+    too_large = HttpError(413, "body_too_large", f"The body has more than {limits.max_body} bytes")
+    length = request.headers.get("content-length", "")
+    if length.isdecimal() and int(length[:20]) > limits.max_body:
+        raise too_large
+    body = bytearray()
+    try:
+        with anyio.fail_after(limits.body_timeout):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > limits.max_body:
+                    raise too_large
+    except TimeoutError:
+        message = f"The body took longer than {limits.body_timeout:g} seconds"
+        raise HttpError(408, "request_timeout", message, {"connection": "close"}) from None
+    except ClientDisconnect:
+        raise HttpError(400, "disconnected", "The client left") from None
+    return bytes(body)
+
+
+def settings_of(connection: HTTPConnection) -> WebSettings:
+    """Return the settings of the application."""
+    settings: WebSettings = connection.scope["agent_brain"]
+    return settings
+
+
+def sessions_of(connection: HTTPConnection) -> Sessions:
+    """Return the sessions of the application."""
+    return settings_of(connection).sessions
+
+
+def caller_of(connection: HTTPConnection) -> Caller:
+    """Return who asks."""
+    caller: Caller = connection.scope["agent_brain.caller"]
+    return caller
+
+
+def deps_of(connection: HTTPConnection) -> Any:
+    """Return the dependencies for a run that this request starts."""
+    settings, caller = settings_of(connection), caller_of(connection)
+    return caller if settings.make_deps is None else settings.make_deps(caller)
+
+
+def owner_args(connection: HTTPConnection) -> dict[str, str | None]:
+    """Return ``user`` and ``tenant`` for the methods of :class:`Sessions`."""
+    caller = caller_of(connection)
+    return {"user": caller.user, "tenant": caller.tenant}

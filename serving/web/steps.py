@@ -1,0 +1,241 @@
+"""The kept steps of sessions over HTTP: what happened, what a model saw, copies, differences."""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager, aclosing
+from typing import Annotated, Any, TypeAlias, TypeVar
+
+from anyio import to_thread
+from pydantic import Field, JsonValue
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from agent_brain.common.text import clean_json
+from agent_brain.memories.errors import MemoryUseError
+from agent_brain.memories.sessions.comparing import Side, compare, side_of
+from agent_brain.memories.sessions.reading import memory_at
+from agent_brain.memories.sessions.timeline import Part, find_part, read_last_parts, read_parts
+from agent_brain.memories.store.session import Session as StoredSession
+from agent_brain.memories.stored import StoredMemory
+from agent_brain.memories.trace.recorded_call import RecordedCall
+from agent_brain.memories.wrapper import WrappingMemory, offers
+from agent_brain.places import Places, parts_of_run
+from agent_brain.serving.catalog import info_data
+from agent_brain.serving.forking import NO_STEPS, no_step
+from agent_brain.serving.session import Session
+from agent_brain.serving.web.requests import (
+    HttpError,
+    owner_args,
+    query_number,
+    read_json,
+    sessions_of,
+)
+from agent_brain.serving.web.routes import Body
+from agent_brain.serving.web.views import describe_difference, describe_origin
+from agent_brain.step_data import describe_details, describe_message, describe_part
+
+T = TypeVar("T")
+LIMIT = 50  # steps in a list
+Few: TypeAlias = Annotated[T, Field(max_length=100)]
+StepNumber: TypeAlias = Annotated[int, Field(ge=1, le=2**53)]
+UNDER_WAY = "now"
+"""In place of a number: what happened after the last step that is kept."""
+
+
+class ForkSession(Body):
+    """The body of ``POST /sessions/{id}/fork``."""
+
+    step: StepNumber = Field(description="The number of the step that is copied last.")
+    messages: Few[dict[str, str]] = Field(
+        default={}, description="New texts of messages in the copy, by ID."
+    )
+    calls: Few[dict[str, dict[str, JsonValue]]] = Field(
+        default={}, description="New arguments of calls that run next in the copy, by ID."
+    )
+
+
+async def list_steps(request: Request) -> Response:
+    """List the kept steps of a session: the last ones, or those before or after a step."""
+    limit = query_number(request, "limit", Annotated[int, Field(ge=1, le=200)]) or LIMIT
+    before, after = (query_number(request, name, StepNumber) for name in ("before", "after"))
+    if before is not None and after is not None:
+        raise HttpError(422, "invalid_request", "Give before or after, not both")
+    async with _use(request) as session:
+        stored, places = _kept(session), Places(session.brain.net)
+        if after is None:
+            parts, more = await read_last_parts(stored.journal, stored.key, limit, before=before)
+        else:
+            parts, more = await _parts_after(stored, after, limit)
+        body = {
+            "id": session.id,
+            "title": session.info.title if session.info is not None else None,
+            "status": session.status,
+            "origin": describe_origin(session.info),
+            "steps": [describe_part(part, places) for part in parts],
+            "more": more,
+        }
+        return JSONResponse(body)
+
+
+async def read_step(request: Request) -> Response:
+    """Return all that happened in a step."""
+    async with _use(request) as session:
+        stored = _kept(session)
+        part = await _part(request, session, stored)
+        return JSONResponse(await describe_details(part, Places(session.brain.net), stored))
+
+
+async def draw_step(request: Request) -> Response:
+    """Draw the net with the way that the run had taken after a step."""
+    async with _use(request) as session:
+        stored = _kept(session)
+        part = await _part(request, session, stored)
+        step = part.step or part.before
+        parts = [] if step is None else await parts_of_run(stored.journal, stored.key, step.number)
+        net = session.brain.net
+        drawn = net.to_svg(Places(net).way(parts))
+        return Response(drawn, media_type="image/svg+xml", headers={"cache-control": "no-store"})
+
+
+async def read_model_calls(request: Request) -> Response:
+    """Return the recorded model calls of a step; without any, what the memory showed a model."""
+    async with _use(request) as session:
+        part = await _part(request, session, _kept(session))
+        before = part.before
+        if before is None or part.begins_run:  # no state was run
+            return JSONResponse({"model_calls": [], "context": None})
+        calls = await _model_calls(session, part)
+        body = {
+            "model_calls": await to_thread.run_sync(_described, calls),
+            "context": None if calls else await _context(session, before.number),
+        }
+        return await to_thread.run_sync(JSONResponse, body)
+
+
+async def fork_session(request: Request) -> Response:
+    """Copy a session as of a step into a new session, with changes."""
+    body = await read_json(request, ForkSession)
+    async with _use(request) as session:
+        _kept(session)
+    info = await sessions_of(request).fork(
+        request.path_params["session"],
+        body.step,
+        messages=body.messages,
+        calls=body.calls,
+        **owner_args(request),
+    )
+    place = f"{request.scope.get('root_path', '')}/sessions/{info.id}"
+    return JSONResponse(info_data(info), 201, headers={"location": place})
+
+
+async def compare_sessions(request: Request) -> Response:
+    """Tell where two sessions part, and how their states differ."""
+    other = request.query_params.get("with")
+    if not other:
+        raise HttpError(422, "invalid_request", "Name the other session: ?with=…")
+    sides: list[Side] = []
+    names: list[dict[str, Any]] = []
+    for session, name in ((request.path_params["session"], "step"), (other, "with_step")):
+        number = query_number(request, name, StepNumber)
+        async with sessions_of(request).use(session, **owner_args(request)) as opened:
+            sides.append(await _side(opened, number))
+            title = opened.info.title if opened.info is not None else None
+            names.append({"id": opened.id, "title": title, "step": number})
+    return JSONResponse(describe_difference(compare(*sides), names))
+
+
+def routes() -> list[Route]:
+    """Return the routes of the steps."""
+    one = "/sessions/{session}"
+    step = f"{one}/steps/{{step}}"
+    return [
+        Route(f"{one}/steps", list_steps, methods=["GET"]),
+        Route(step, read_step, methods=["GET"]),
+        Route(f"{step}/net.svg", draw_step, methods=["GET"]),
+        Route(f"{step}/model-calls", read_model_calls, methods=["GET"]),
+        Route(f"{one}/fork", fork_session, methods=["POST"]),
+        Route(f"{one}/compare", compare_sessions, methods=["GET"]),
+    ]
+
+
+def _use(request: Request) -> AbstractAsyncContextManager[Session]:
+    return sessions_of(request).use(request.path_params["session"], **owner_args(request))
+
+
+def _kept(session: Session) -> StoredSession:
+    stored = session.kept
+    if stored is None:
+        raise HttpError(409, "no_steps", NO_STEPS)
+    return stored
+
+
+async def _parts_after(stored: StoredSession, after: int, limit: int) -> tuple[list[Part], bool]:
+    """Return the parts after a step, and whether there are more behind them."""
+    found: list[Part] = []
+    async with aclosing(read_parts(stored.journal, stored.key, after=after)) as parts:
+        async for part in parts:
+            if len(found) == limit:
+                return found, True
+            found.append(part)
+    return found, False
+
+
+async def _part(request: Request, session: Session, stored: StoredSession) -> Part:
+    """Return the part of a session that the path names.
+
+    Raises:
+        HttpError: There is none (404).
+    """
+    name = request.path_params["step"]
+    if name == UNDER_WAY:
+        parts, _ = await read_last_parts(stored.journal, stored.key, 1)
+        if parts and parts[-1].step is None:
+            return parts[-1]
+        raise HttpError(404, "step_not_found", "No step is under way")
+    part = None
+    if name.isascii() and name.isdecimal() and len(name) < 16:
+        part = await find_part(stored.journal, stored.key, int(name))
+    if part is None:
+        raise HttpError(404, "step_not_found", str(no_step(session.id, name)))
+    return part
+
+
+async def _model_calls(session: Session, part: Part) -> list[RecordedCall]:
+    """Return the model calls that were recorded in a part of a session."""
+    memory = session.memory
+    if not (isinstance(memory, StoredMemory | WrappingMemory) and offers(memory, "model_calls")):
+        return []
+    if part.step is not None:
+        return await memory.model_calls(step=part.step)
+    since = 0 if part.before is None else part.before.number
+    return [call for call in await memory.model_calls() if call.number > since]
+
+
+def _described(calls: list[RecordedCall]) -> list[Any]:
+    found: list[Any] = clean_json([call.to_dict() for call in calls])
+    return found
+
+
+async def _context(session: Session, number: int) -> list[dict[str, Any]] | None:
+    """Return what the memory shows a model as of a step; None if it cannot tell."""
+    memory = session.memory
+    if not (isinstance(memory, StoredMemory | WrappingMemory) and offers(memory, "as_of")):
+        return None
+    try:
+        earlier = await memory.as_of(number)
+    except MemoryUseError:  # a memory of a user's own cannot
+        return None
+    shown = await earlier.context()
+    return await to_thread.run_sync(lambda: [*map(describe_message, shown)])  # may be thousands
+
+
+async def _side(session: Session, number: int | None) -> Side:
+    stored = _kept(session)
+    step = None
+    if number is not None:
+        part = await find_part(stored.journal, stored.key, number)
+        if part is None:
+            raise HttpError(404, "step_not_found", str(no_step(session.id, number)))
+        step = part.step
+    return await side_of(await memory_at(stored.journal, stored.key, step))

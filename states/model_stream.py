@@ -1,0 +1,236 @@
+"""The pieces of a model call on their way through the hooks of a run."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from pydantic import BaseModel
+
+from agent_brain.memories.message import Message
+from agent_brain.states.aclosing import close_stream
+from agent_brain.states.errors import LLMError, Refused
+from agent_brain.states.hook_requests import ModelRequest, ModelResponse
+from agent_brain.states.models.llm import LLM, Finish, Piece, Thought
+from agent_brain.states.pipeline import ATTEMPT, MODEL, Passage, Pipeline, surrounded
+from agent_brain.states.usage import NOTHING, Usage
+from agent_brain.tools.action import Action
+from agent_brain.tools.base import BaseTool
+
+Send = Callable[[ModelRequest], AsyncIterator[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """A piece of a model's stream: ``response`` replaces what was streamed before.
+
+    Attributes:
+        response: The response.
+        finish: How it ended.
+        failed: Whether it replaces an error, so that the reader has seen nothing of it.
+    """
+
+    response: ModelResponse
+    finish: Finish | None
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """The first piece of a model call: its hooks have let it begin.
+
+    Attributes:
+        llm: The model that is called.
+    """
+
+    llm: LLM
+
+
+_calls: ContextVar[tuple[Pipeline, ModelRequest] | None] = ContextVar(
+    "agent_brain_model_call", default=None
+)
+"""The model call that a model works on, for its attempts; not set while the consumer works."""
+
+
+def model_call(
+    hooks: Pipeline, request: ModelRequest, send: Send
+) -> AsyncGenerator[Piece | Replaced | Begun, None]:
+    """Return the pieces of a model call with hooks around it and around its attempts."""
+
+    @contextmanager
+    def at_work(request: ModelRequest) -> Iterator[None]:
+        with hooks.at_work(request):
+            token = _calls.set((hooks, request))
+            try:
+                yield
+            finally:
+                _calls.reset(token)
+
+    def make(request: ModelRequest) -> AsyncIterator[Any]:
+        pieces = send(request) if trace is None else trace.model_call(request, send)
+        known = hooks.attempt or hooks.around or trace
+        return surrounded(pieces, partial(at_work, request)) if known else pieces
+
+    trace = hooks.trace
+    return _pieces(Passage(MODEL, hooks.model, request), make)
+
+
+def model_attempt(
+    llm: LLM,
+    attempt: int,
+    messages: Sequence[Message],
+    tools: Sequence[BaseTool],
+    output_type: type[BaseModel] | None,
+    send: Send,
+) -> AsyncIterator[Any]:
+    """Return the pieces of one attempt of a model call, with the hooks of the run around it.
+
+    Args:
+        llm: The model, which may be a fallback.
+        attempt: Number of the attempt, from 1.
+        messages: What it sees.
+        tools: What it may call.
+        output_type: The shape of the data that it is asked for.
+        send: Makes the attempt.
+    """
+    request = ModelRequest(
+        llm=llm, messages=messages, tools=tools, output_type=output_type, attempt=attempt
+    )
+    if (known := _calls.get()) is None:
+        return send(request)
+    hooks, call = known
+
+    def make(request: ModelRequest) -> AsyncIterator[Any]:
+        pieces = send(request)
+        if hooks.trace is not None:
+            pieces = hooks.trace.attempt(call.response_id, llm, attempt, pieces)
+        return surrounded(pieces, partial(hooks.at_work, request)) if hooks.around else pieces
+
+    where = {name: getattr(call, name) for name in ("at", "memory", "response_id", "purpose")}
+    return _pieces(Passage(ATTEMPT, hooks.attempt, replace(request, **where)), make)
+
+
+async def _pieces(passage: Passage, make: Send) -> AsyncGenerator[Any, None]:
+    """Yield the pieces of a call, its response again if a hook has changed it, and its usage."""
+    whole, held, failed = _Whole(), True, False
+    try:
+        try:
+            response: ModelResponse | None = await passage.enter()
+            if passage.kind is MODEL:
+                yield Begun(passage.request.llm)
+            if response is not None:
+                whole.usage = response.usage or NOTHING
+                response = replace(response, usage=whole.usage)
+            else:
+                held = any(hook.buffer for hook in passage.entered)
+                pieces = make(passage.request)
+                try:
+                    async for piece in pieces:
+                        whole.add(piece)
+                        if not held and not isinstance(piece, Usage):
+                            yield piece
+                finally:
+                    await close_stream(pieces)
+                response = whole.made = whole.response()
+        except Exception as error:
+            answer = await passage.recover(error)
+            if answer is None:
+                raise
+            response, failed = whole.instead(error, answer), True
+        changed = await passage.leave(response)
+    except Exception:
+        if whole.usage is not None:
+            yield whole.usage
+        raise
+    for left in whole.not_streamed(changed, held=held, failed=failed):
+        yield left
+
+
+class _Whole:
+    """Collects the pieces of a response, apart from its usage."""
+
+    def __init__(self) -> None:
+        self.pieces: list[Piece | Replaced] = []
+        self.usage: Usage | None = None
+        self.made: ModelResponse | None = None
+
+    def add(self, piece: Piece | Replaced) -> None:
+        if isinstance(piece, Replaced):
+            finish = piece.finish or self.finish_of(piece.response)
+            self.pieces = [*_pieces_of(piece.response, finish)]
+        elif isinstance(piece, Usage):
+            self.usage = piece if self.usage is None else self.usage.followed_by(piece)
+        else:
+            self.pieces.append(piece)
+
+    @property
+    def finish(self) -> Finish | None:
+        return next((piece for piece in self.pieces if isinstance(piece, Finish)), None)
+
+    def finish_of(self, changed: ModelResponse) -> Finish | None:
+        """Return how a changed response ended, without what belongs to the original response."""
+        reason, was = changed.finish_reason, self.finish
+        if reason is None or (was is not None and was.reason == reason):
+            return None if reason is None else was
+        return Finish(reason)
+
+    def instead(self, error: Exception, answer: ModelResponse) -> ModelResponse:
+        """Return a hook's answer to an error, with what the failed call used."""
+        used = failed_usage(self.usage, error, said=bool(self.pieces))
+        self.usage = used if answer.usage is None else used + answer.usage
+        return replace(answer, usage=self.usage)
+
+    def not_streamed(
+        self, changed: ModelResponse, *, held: bool, failed: bool
+    ) -> Iterator[Piece | Replaced]:
+        """Yield what is left to stream once the hooks have made ``changed`` of the response."""
+        same = changed is self.made
+        if held or not self.pieces:
+            yield from self.pieces if same else _pieces_of(changed, self.finish_of(changed))
+        elif not same:
+            yield Replaced(changed, self.finish_of(changed), failed)
+        usage = self.usage if changed.usage is None else changed.usage
+        if usage is not None:
+            yield usage
+
+    def response(self) -> ModelResponse:
+        texts = [piece for piece in self.pieces if isinstance(piece, str)]
+        return ModelResponse(
+            text="".join(text for text in texts if not isinstance(text, Thought)),
+            actions=tuple(piece for piece in self.pieces if isinstance(piece, Action)),
+            thoughts="".join(text for text in texts if isinstance(text, Thought)),
+            usage=self.usage,
+            finish_reason=None if self.finish is None else self.finish.reason,
+        )
+
+
+def _pieces_of(response: ModelResponse, finish: Finish | None) -> Iterable[Piece]:
+    """The pieces of a changed response, apart from its usage."""
+    if response.thoughts:
+        yield Thought(response.thoughts)
+    if response.text:
+        yield response.text
+    yield from response.actions
+    if finish is not None:
+        yield finish
+
+
+def failed_usage(known: Usage | None, error: Exception, *, said: bool) -> Usage:
+    """Return what a failed call used: its attempts count, their tokens are not known.
+
+    Args:
+        known: What the model has reported.
+        error: Why it failed.
+        said: Whether the model has said something, which costs.
+    """
+    if isinstance(error, Refused):  # no model was called
+        return known or NOTHING
+    tries = 1 + (error.retries if isinstance(error, LLMError) else 0)
+    if known is None:
+        return Usage(requests=tries, cost=None if said else 0.0)
+    missing = tries - known.requests
+    return known + Usage(requests=missing, model=known.model) if missing > 0 else known

@@ -1,0 +1,188 @@
+"""Running a whole net in a test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypedDict, TypeVar, overload
+
+from typing_extensions import Unpack
+
+from agent_brain.common.ids import new_id
+from agent_brain.human_input import Decisions
+from agent_brain.limits import WAITING, Limits
+from agent_brain.memories.base import Memory
+from agent_brain.memories.message import Message, as_message
+from agent_brain.nets.net import Net, as_net
+from agent_brain.result import Result
+from agent_brain.run import Run, RunPlan
+from agent_brain.states.base import State
+from agent_brain.states.events import Event, StateEntered, TextDelta
+from agent_brain.stuck import StuckPolicy
+from agent_brain.testing.fake_memory import FakeMemory
+from agent_brain.testing.person import Approval, Person
+from agent_brain.tools.toolset import ToolLike
+
+M = TypeVar("M", bound=Memory)
+E = TypeVar("E", bound=Event)
+
+
+class LimitOptions(TypedDict, total=False):
+    """The fields of :class:`~agent_brain.Limits`."""
+
+    max_steps: int | None
+    max_tokens: int | None
+    max_cost: float | None
+    max_tool_calls: int | None
+    timeout: float | None
+    strict: bool
+
+
+class _Options(LimitOptions, total=False):
+    tools: Iterable[ToolLike]
+    stuck: StuckPolicy | None
+    approve: Approval | None
+    answers: str | Iterable[str] | None
+    check: bool
+
+
+@dataclass(slots=True)
+class NetRun(Generic[M]):
+    """The run of a net in a test.
+
+    Attributes:
+        memory: The memory it ran on.
+        events: Every event, including those of subnets and branches.
+        result: The result; None if the run failed.
+        error: What it raised, with ``check=False``.
+    """
+
+    memory: M
+    events: list[Event] = field(default_factory=list)
+    result: Result[Any] | None = None
+    error: Exception | None = None
+
+    @property
+    def path(self) -> list[str]:
+        """The states of the net in the order they were entered, without those of subnets."""
+        return self.path_of()
+
+    def path_of(self, *inside: str) -> list[str]:
+        """Return the states entered in a subnet or branch, by the ``path`` of its events."""
+        return [str(event.state) for event in self.of(StateEntered) if event.path == inside]
+
+    @property
+    def answer(self) -> str:
+        """The answer of the result; empty if the run failed."""
+        return "" if self.result is None else self.result.answer
+
+    @property
+    def chunks(self) -> list[str]:
+        """The text it streamed, piece by piece, without thoughts."""
+        return [event.text for event in self.of(TextDelta) if not event.thought]
+
+    @property
+    def thoughts(self) -> list[str]:
+        """The thoughts it streamed, and the text of parallel branches."""
+        return [event.text for event in self.of(TextDelta) if event.thought]
+
+    @property
+    def text(self) -> str:
+        """The text that all states streamed; ``answer`` has only the last one's."""
+        return "".join(self.chunks)
+
+    def of(self, kind: type[E]) -> list[E]:
+        """Return the events of one class."""
+        return [event for event in self.events if isinstance(event, kind)]
+
+
+@overload
+async def run_net(
+    net: Net | Mapping[Any, State],
+    memory: M,
+    *,
+    goal: str | Message | None = None,
+    **options: Unpack[_Options],
+) -> NetRun[M]: ...
+
+
+@overload
+async def run_net(
+    net: Net | Mapping[Any, State], memory: str | Message, **options: Unpack[_Options]
+) -> NetRun[FakeMemory]: ...
+
+
+async def run_net(
+    net: Net | Mapping[Any, State],
+    memory: Memory | str | Message,
+    *,
+    goal: str | Message | None = None,
+    tools: Iterable[ToolLike] = (),
+    stuck: StuckPolicy | None = StuckPolicy(),  # noqa: B008 - frozen
+    approve: Approval | None = None,
+    answers: str | Iterable[str] | None = None,
+    check: bool = True,
+    **limits: Unpack[LimitOptions],
+) -> NetRun[Any]:
+    """Run a net as a Brain does.
+
+    For example::
+
+        run = await run_net(react(llm), "What is 1 + 2?", tools=[add])
+        assert run.path == ["REASONING", "ACTION", "REASONING", "ANSWER"]
+        assert run.answer == "3"
+
+    Args:
+        net: A net, or a dict of states by the members of an Enum.
+        memory: A memory, or the goal for a new :class:`FakeMemory`. A memory that already has a
+            goal is used as it is, including preloaded messages.
+        goal: A goal that starts a new turn on ``memory``.
+        tools: Tools of the agent, in addition to those of the memory.
+        stuck: The stuck policy of the run.
+        approve: Approves calls: True or False for all, or names of tools. With None the run waits.
+        answers: Answers in the order of the questions; when none is left, the run waits.
+        check: Whether to raise what the run raises; otherwise it is kept as ``.error``.
+        limits: The fields of :class:`~agent_brain.Limits`, such as ``max_steps=``.
+
+    Raises:
+        AssertionError: ``answers`` has answers to questions that were not asked.
+        Exception: Whatever the net raises, unless ``check=False``.
+    """
+    if not isinstance(memory, Memory):
+        if goal is not None:
+            raise TypeError("run_net() got two goals: pass a memory and goal=, or one goal")
+        goal, memory = memory, FakeMemory()
+    memory.add_tools(tools)
+    checked, control = as_net(net), memory.control
+    if goal is None and control.state is None:  # start with what the memory already holds
+        control.run_id, control.state, control.status = (
+            new_id("run"),
+            checked.initial.name,
+            "waiting",
+        )
+    task = None if goal is None else as_message(goal)
+    done, person = NetRun(memory), Person(approve, answers)
+    try:
+        await _run_to_end(done, RunPlan(checked, memory, Limits(**limits), stuck), task, person)
+    except Exception as error:
+        if check:
+            raise
+        done.error = error
+        return done
+    if done.result is not None and done.result.stop_reason not in WAITING:
+        person.assert_heard()
+    return done
+
+
+async def _run_to_end(
+    done: NetRun[Any], plan: RunPlan, task: Message | None, person: Person
+) -> None:
+    """Run, and resume for as long as the person decides what the run waits for."""
+    decisions: Decisions | None = Decisions()
+    while decisions is not None:
+        async with Run[Any](plan, task, decisions) as run:
+            async for event in run:
+                done.events.append(event)
+        done.result, task = run.result, None
+        waits = done.result.stop_reason in WAITING
+        decisions = person.decide(plan.memory.control) if waits else None

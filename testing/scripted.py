@@ -1,0 +1,148 @@
+"""A model that plays a script and records its calls."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, cast
+
+from pydantic import BaseModel
+from typing_extensions import TypeIs
+
+from agent_brain.common.text import to_compact_json
+from agent_brain.memories.message import Message
+from agent_brain.states.models.llm import LLM, Finish, Piece
+from agent_brain.states.usage import Usage
+from agent_brain.tools.action import Action
+from agent_brain.tools.base import BaseTool
+
+PlainTurn: TypeAlias = Piece | BaseException | Sequence[object]  # of pieces and exceptions
+Turn: TypeAlias = PlainTurn | Callable[[list[Message]], PlainTurn]
+
+_PIECES = (str, Action, Usage, Finish, BaseException)
+
+
+class ScriptError(AssertionError):
+    """Raised when a script is malformed, or shorter or longer than the calls of the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCall:
+    """One call of the model.
+
+    Attributes:
+        messages: The messages it was sent, in order.
+        tools: The tools it was offered.
+        output_type: The type of output requested, if any.
+    """
+
+    messages: list[Message]
+    tools: tuple[BaseTool, ...]
+    output_type: type[BaseModel] | None = None
+
+
+class ScriptedLLM(LLM):
+    """A model that plays ``turns``, one for each call.
+
+    For example::
+
+        llm = ScriptedLLM([[Action(name="add", args={"a": 1, "b": 2})], "The sum is 3."])
+        run = await run_net(react(llm), "What is 1 + 2?", tools=[add])
+        llm.assert_complete()
+
+    A turn is text (one chunk), an action, an exception to raise, a list of these (also with a
+    :class:`~agent_brain.states.Usage` or :class:`~agent_brain.states.Finish`) in the order in which
+    they stream, or a function of the messages that returns one of these.
+
+    Args:
+        turns: A list of turns; or a text, an action, an exception or a function as the only turn.
+        native: Whether it calls tools natively; if not, actions become the JSON text that a model
+            without tools would write.
+        model: Its name.
+
+    Raises:
+        ScriptError: Something is not a turn.
+
+    Attributes:
+        calls: Every call so far.
+    """
+
+    rule_based = True
+
+    def __init__(
+        self, turns: Iterable[Turn] | Turn = (), *, native: bool = True, model: str = "scripted"
+    ) -> None:
+        alone = isinstance(turns, _PIECES) or callable(turns)
+        if not alone and (isinstance(turns, Mapping) or not isinstance(turns, Iterable)):
+            raise ScriptError(f"A script must be a list of turns, or one turn, not {turns!r}")
+        self.turns: list[Turn] = [cast("Turn", turns)] if alone else list(cast("list[Turn]", turns))
+        for turn in self.turns:
+            if not _is_function(turn):
+                _pieces(turn)
+        self.supports_tools = native
+        self.model = model
+        self.calls: list[ModelCall] = []
+
+    async def stream(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[BaseTool] = (),
+        output_type: type[BaseModel] | None = None,
+    ) -> AsyncIterator[Piece]:
+        """Play the next turn.
+
+        Raises:
+            ScriptError: No turn is left.
+        """
+        index = len(self.calls)
+        self.calls.append(ModelCall(list(messages), tuple(tools), output_type))
+        if index >= len(self.turns):
+            last = repr(messages[-1].content[:200]) if messages else "none"
+            raise ScriptError(
+                f"The model was called {index + 1} times, but the script has "
+                f"{len(self.turns)} turns. The last message it was sent: {last}"
+            )
+        turn = self.turns[index]
+        if _is_function(turn):
+            turn = turn(list(messages))
+        for piece in _pieces(turn):
+            if isinstance(piece, BaseException):
+                raise piece
+            if isinstance(piece, Action) and not self.supports_tools:
+                yield to_compact_json({"name": piece.name, "args": piece.args})
+            else:
+                yield piece
+
+    def assert_complete(self) -> None:
+        """Check that every turn was played.
+
+        Raises:
+            ScriptError: Turns are left.
+        """
+        left = len(self.turns) - len(self.calls)
+        if left > 0:
+            raise ScriptError(
+                f"The script has {len(self.turns)} turns, but the model was called only "
+                f"{len(self.calls)} times; the next turn would have been "
+                f"{self.turns[len(self.calls)]!r}"
+            )
+
+
+def _is_function(turn: Turn) -> TypeIs[Callable[[list[Message]], PlainTurn]]:
+    return callable(turn) and not isinstance(turn, BaseException | type)
+
+
+def _pieces(turn: object) -> Sequence[Piece | BaseException]:
+    if isinstance(turn, _PIECES):
+        return [turn]
+    if isinstance(turn, list | tuple):
+        wrong = [p for p in turn if not isinstance(p, _PIECES)]
+        if not wrong:
+            return turn
+        raise ScriptError(
+            f"A turn may hold text, actions, usages, a Finish and exceptions, not {wrong[0]!r}"
+        )
+    raise ScriptError(
+        f"{turn!r} is not a turn: use text, an action, a list of these, an exception, or a function"
+    )

@@ -1,0 +1,267 @@
+"""A part of a run, as a worker does it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from typing import Any
+
+import anyio
+
+from agent_brain.brain import Brain
+from agent_brain.common.aio import CLEANUP_SECONDS
+from agent_brain.errors import ResumeError
+from agent_brain.limits import StopReason
+from agent_brain.memories.base import Memory
+from agent_brain.memories.control import Control
+from agent_brain.memories.errors import JournalDamagedError, JournalError, LeaseLostError
+from agent_brain.memories.journal.base import LEASE, Journal
+from agent_brain.result import Result
+from agent_brain.run import Run
+from agent_brain.states.events import (
+    AgentEvent,
+    Position,
+    RunFailed,
+    RunFinished,
+    StateEntered,
+)
+from agent_brain.workers.event_log import LogWriter, log_key
+from agent_brain.workers.flushing_journal import FlushingJournal
+from agent_brain.workers.one_error import one_error
+from agent_brain.workers.outcome import Outcome, empty_result
+from agent_brain.workers.part import Part
+from agent_brain.workers.restart import kept_calls, missing_exit, undone
+
+FLUSH_EVERY = 0.05  # seconds
+MAX_STARTS = 10  # of a run by workers that end, without a step between them
+CUT = (StopReason.STOPPED, StopReason.CANCELLED)
+REPEATED = (*CUT, StopReason.FAILED, StopReason.TIMEOUT)
+
+
+class Performance:
+    """A part of a run in progress.
+
+    Attributes:
+        part: The part.
+        handed_back: Whether it stops so that another worker continues it.
+        started: Whether this worker has begun it.
+
+    Args:
+        part: The part.
+        brain: The brain.
+        journal: Where the session and the events are.
+        deps: What the run needs, as for :meth:`Brain.run`.
+        lease: How long the lease of the session lasts if the process ends, in seconds.
+        on_discard: Called with the ID of a run that waits for a person in the session, before
+            this one replaces it.
+    """
+
+    def __init__(
+        self,
+        part: Part,
+        brain: Brain[Any],
+        journal: Journal,
+        *,
+        deps: object = None,
+        lease: float = LEASE,
+        on_discard: Callable[[str], Awaitable[None]] | None = None,
+    ) -> None:
+        self.part = part
+        self.handed_back = False
+        self.started = False
+        self._dropped = False
+        self._stopping = self._cancelled = False
+        self._brain = brain
+        self._deps = deps
+        self._on_discard = on_discard
+        self._log = LogWriter(journal, log_key(part.id, part.tenant))
+        self._writing = anyio.Lock()
+        self._journal = FlushingJournal(journal, self._flush, lease=lease)
+        self._run: Run[Any] | None = None
+
+    @property
+    def begun(self) -> bool:
+        """Whether a worker has begun the run."""
+        return self.started or self._log.state.last > 0
+
+    def stop(self) -> None:
+        """Stop the run after its step."""
+        self._stopping = True
+        if self._run is not None:
+            self._run.stop()
+
+    def hand_back(self) -> None:
+        """Stop the run after its step; another worker continues it."""
+        self.handed_back = True
+        self.stop()
+
+    def drop(self) -> None:
+        """End the run as if the process had ended: another worker continues it."""
+        self._dropped = self._journal.closed = True
+        self.cancel()
+
+    def cancel(self) -> None:
+        """Cancel the run at once."""
+        self._cancelled = True
+        if self._run is not None:
+            self._run.cancel()
+
+    async def perform(self) -> Outcome:
+        """Run the part; return what it came to.
+
+        Raises:
+            LeaseHeldError: Another process uses the session.
+            LeaseLostError: Another worker has continued the run.
+            JournalError: The journal cannot be used at the moment.
+        """
+        part = self.part
+        await self._log.open()
+        known = self._log.state.outcome(part.first)
+        if known is not None:  # the process ended before the queue knew, or passed it on twice
+            return known
+        async with AsyncExitStack() as stack:
+            memory = self._brain.memory_for(part.session, tenant=part.tenant, journal=self._journal)
+            stack.push_async_callback(_close, memory)
+            if memory.leasable:
+                await memory.acquire()
+            await memory.open()
+            outcome = await self._continue(memory)
+        if outcome.kind != "passed_on":
+            await self._log.end(part.number, outcome)
+        return outcome
+
+    async def _continue(self, memory: Memory) -> Outcome:
+        """Begin or continue the run in the memory of its session."""
+        part, control, state = self.part, memory.control, self._log.state
+        mine = control.run_id == part.run_id
+        if part.wakes and not mine:  # another run has begun while it slept
+            return Outcome.of(empty_result(part.key, StopReason.CANCELLED))
+        if not mine and (state.last or part.resumes):
+            return Outcome.failed(
+                ResumeError(
+                    f"Another run has begun in session {part.session!r}: run {part.id!r} cannot "
+                    "be continued"
+                )
+            )
+        if state.starts >= MAX_STARTS:
+            return Outcome.failed(
+                ResumeError(
+                    f"{state.starts} workers have ended while they did one step of run "
+                    f"{part.id!r}, in state {control.state!r}: it is not tried again. Find out "
+                    "what ends them, then resume it"
+                )
+            )
+        await self._log.begin(part.number)
+        if not mine:
+            if self._on_discard is not None and control.run_id and control.status == "waiting":
+                await self._on_discard(control.run_id)
+            self._log.start(part.number, [])
+            run = self._brain.over(memory).stream(part.goal(), deps=self._deps)
+            run.run_id = part.key
+            return await self._drive(run, memory)
+        decisions: dict[str, Any] = {}
+        if part.resumes and not state.has_started(part.first) and control.status != "running":
+            self._log.start(part.number, [])
+            decisions = dict(part.decisions or {})
+        else:
+            self._repair(control)
+            if (result := await self._unreported(memory)) is not None:
+                return Outcome.of(result)
+        run = self._brain.over(memory).stream_resume(**decisions, deps=self._deps)
+        return await self._drive(run, memory)
+
+    def _repair(self, control: Control) -> None:
+        """Bring the events of an interrupted run to where the run stands."""
+        state = self._log.state
+        ended = missing_exit(state.counting, control)
+        if ended is None:
+            self._log.start(self.part.number, undone(state.counting))
+        else:
+            self._log.start(self.part.number, [])
+            self._log.add(ended)
+
+    async def _unreported(self, memory: Memory) -> Result[Any] | None:
+        """Return the result of a run that had ended before the queue knew."""
+        control = memory.control
+        if control.status not in ("ended", "waiting"):
+            return None
+        if StopReason(control.stop_reason or StopReason.DONE) in REPEATED:
+            return None
+        result = await self._brain.over(memory).stored_result()
+        if result is not None:
+            at, reason = Position(self.part.run_id, result.steps), result.stop_reason
+            self._log.add(RunFinished(reason, result.answer, result.output, result.usage, at=at))
+        return result
+
+    # Driving
+
+    async def _drive(self, run: Run[Any], memory: Memory) -> Outcome:
+        """Run to the end, storing the events."""
+        self._run, self.started = run, True
+        if self._cancelled:
+            run.cancel()
+        elif self._stopping:
+            run.stop()
+        end: AgentEvent | None = None
+        error: Exception | None = None
+        try:
+            with one_error():
+                async with anyio.create_task_group() as group:
+                    group.start_soon(self._flush_regularly)
+                    end, error = await self._store_events(run, memory)
+                    group.cancel_scope.cancel()
+        finally:
+            self._run = None
+        if self._dropped:
+            raise LeaseLostError("Another worker has the run", session=self.part.session)
+        if isinstance(error, JournalError) and not isinstance(error, JournalDamagedError):
+            raise error
+        if self.handed_back and error is None and run.result.stop_reason in CUT:
+            await self._flush()
+            return Outcome("passed_on")
+        if end is not None:
+            self._log.add(end)
+        return Outcome.of(run.result) if error is None else Outcome.failed(error)
+
+    async def _store_events(
+        self, run: Run[Any], memory: Memory
+    ) -> tuple[AgentEvent | None, Exception | None]:
+        """Store all events but the last; return that, and the error of a run that failed."""
+        pending = {key: call for key, call in memory.control.pending.items() if call.result}
+        end: AgentEvent | None = None
+        try:
+            async with run:
+                async for event in run:
+                    if isinstance(event, RunFinished | RunFailed):
+                        end = event
+                        continue
+                    self._log.add(event)
+                    if pending and type(event) is StateEntered:
+                        for kept in kept_calls(self._log.state.counting, pending, event.at):
+                            self._log.add(kept)
+                        pending = {}
+        except Exception as error:
+            return end, error
+        return end, None
+
+    async def _flush(self) -> None:
+        with anyio.CancelScope(shield=True):
+            async with self._writing:
+                if self._journal.closed:
+                    return
+                try:
+                    await self._log.flush()
+                except BaseException:  # the run must not get ahead of its events
+                    self._journal.closed = True
+                    raise
+
+    async def _flush_regularly(self) -> None:
+        while True:
+            await anyio.sleep(FLUSH_EVERY)
+            await self._flush()
+
+
+async def _close(memory: Memory) -> None:
+    with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
+        await memory.release()
+        await memory.aclose()

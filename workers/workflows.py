@@ -1,0 +1,256 @@
+"""The workflows of a queue: what DBOS stores of parts of runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from anyio import to_thread
+
+from agent_brain.workers.outcome import Outcome
+from agent_brain.workers.part import Part, workflow_id
+
+if TYPE_CHECKING:
+    from dbos import DBOSClient, WorkflowStatus
+
+RUN = "agent_brain.run"  # the names of the workflows
+SCHEDULED = "agent_brain.scheduled"
+ACTIVE = ("ENQUEUED", "PENDING", "DELAYED")
+MANY = 16  # parts that are looked up at once
+
+Status: TypeAlias = Literal["queued", "running", "waiting", "ended", "failed", "cancelled"]
+_STATUS: dict[str, Status] = {
+    "ENQUEUED": "queued",
+    "DELAYED": "queued",
+    "PENDING": "running",
+    "CANCELLED": "cancelled",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Workflow:
+    """What DBOS has of a part.
+
+    Attributes:
+        id: The ID of the workflow.
+        state: What DBOS calls its status.
+        part: The part; None where it was not asked for.
+        outcome: What it came to, if that is known.
+        worker: The worker that does it, or did it last.
+        version: The version of the program that it needs, if one has begun it.
+        created: When it was enqueued.
+        stops: Whether it is to stop after its step.
+        cancelled: Whether it was cancelled.
+        since: Its place in the order of its session, in milliseconds.
+        wakes: Whether it continues a run that sleeps.
+        asks: Whether that run waits for a person too.
+    """
+
+    id: str
+    state: str
+    part: Part | None
+    outcome: Outcome | None
+    worker: str | None
+    version: str | None
+    created: datetime
+    stops: bool
+    cancelled: bool
+    since: int
+    wakes: bool = False
+    asks: bool = False
+
+    @property
+    def asleep(self) -> bool:
+        """Whether its run sleeps: the time has not come."""
+        return self.wakes and self.state == "DELAYED"
+
+    @property
+    def key(self) -> str:
+        """The key of its run."""
+        return self.id.rpartition("/")[0]
+
+    @property
+    def number(self) -> int:
+        """The number of the part."""
+        return int(self.id.rpartition("/")[2])
+
+    @property
+    def active(self) -> bool:
+        """Whether it has not ended."""
+        return self.state in ACTIVE
+
+    @property
+    def status(self) -> Status:
+        """What it is called outside."""
+        if self.asleep and self.asks:
+            return "waiting"
+        if self.outcome is None:
+            return _STATUS.get(self.state, "failed")
+        if self.outcome.kind == "passed_on":
+            return "queued"
+        if self.outcome.kind == "failed":
+            return "failed"
+        if self.outcome.waits:
+            return "cancelled" if self.cancelled else "waiting"
+        return "ended"
+
+    def is_before(self, other: Workflow) -> bool:
+        """Return whether its run comes before that of another workflow of the session."""
+        return self.key != other.key and (self.since, self.key) < (other.since, other.key)
+
+    @classmethod
+    def of(cls, found: WorkflowStatus) -> Workflow:
+        """Return what DBOS has found."""
+        given, output = found.input, found.output
+        extra = found.attributes or {}
+        created = found.created_at or 0
+        return cls(
+            id=found.workflow_id,
+            state=found.status,
+            part=None if given is None else Part.from_json(given["args"][0]),
+            outcome=None if output is None else Outcome.from_json(output),
+            worker=found.executor_id,
+            version=found.app_version,
+            created=datetime.fromtimestamp(created / 1000, UTC),
+            stops=extra.get("stop") is True,
+            cancelled=extra.get("cancel") is True or found.status == "CANCELLED",
+            since=extra.get("since") or created,
+            wakes=extra.get("wakes") is True,
+            asks=extra.get("asks") is True,
+        )
+
+
+class Workflows:
+    """The workflows of one queue.
+
+    Args:
+        client: Where they are.
+        queue: The name of the queue.
+        searchable: Whether attributes can be searched: in PostgreSQL.
+    """
+
+    def __init__(self, client: DBOSClient, queue: str, *, searchable: bool) -> None:
+        self.client = client
+        self.queue = queue
+        self._searchable = searchable
+
+    async def enqueue(
+        self, part: Part, *, version: str | None = None, delay: float | None = None
+    ) -> bool:
+        """Enqueue a part; return whether there was none of its ID."""
+        from agent_brain.workers.dbos_setup import dbos_errors
+
+        attributes: dict[str, Any] = {"session": part.mark}
+        if part.since is not None:
+            attributes["since"] = part.since
+        if part.wakes:
+            attributes["wakes"] = True
+        if part.asks:
+            attributes["asks"] = True
+        options: dict[str, Any] = {
+            "workflow_name": RUN,
+            "queue_name": self.queue,
+            "workflow_id": part.workflow,
+            "workflow_id_reuse_policy": "reject",
+            "queue_partition_key": part.partition,
+            "authenticated_user": part.mark,
+            "attributes": attributes,
+        }
+        if version is not None:
+            options["app_version"] = version
+        if delay is not None:
+            options["delay_seconds"] = delay
+        try:
+            await self.client.enqueue_async(options, part.to_json())  # type: ignore[arg-type]
+        except dbos_errors.DBOSWorkflowIDInUseError:
+            return False
+        return True
+
+    async def get(self, ids: Sequence[str], *, whole: bool = True) -> list[Workflow]:
+        """Return the workflows of these IDs that there are."""
+        if not ids:
+            return []
+        return await self._list(workflow_ids=[*ids], load_input=whole, load_output=whole)
+
+    async def latest(self, key: str) -> Workflow | None:
+        """Return the last part of a run."""
+        found: Workflow | None = None
+        first = 0
+        while True:
+            ids = [workflow_id(key, number) for number in range(first, first + MANY)]
+            parts = await self.get(ids)
+            if parts:
+                found = max(parts, key=lambda part: part.number)
+            if len(parts) < MANY:
+                return found
+            first += MANY
+
+    async def active_in(self, mark: str) -> list[Workflow]:
+        """Return the workflows of a session that have not ended."""
+        where = {"attributes": {"session": mark}} if self._searchable else {"user": mark}
+        return await self._list(
+            status=[*ACTIVE], name=RUN, load_input=False, load_output=False, **where
+        )
+
+    async def running(self) -> list[Workflow]:
+        """Return the workflows that a worker does, or did before it died."""
+        return await self._list(
+            status="PENDING", queue_name=self.queue, load_input=False, load_output=False
+        )
+
+    async def of_worker(self, worker: str) -> list[Workflow]:
+        """Return the workflows that a worker does."""
+        return await self._list(
+            status="PENDING", executor_id=worker, load_input=False, load_output=False
+        )
+
+    async def of_versions(self, versions: Iterable[str]) -> list[Workflow]:
+        """Return the workflows that wait for workers of these versions."""
+        return await self._list(
+            status=["ENQUEUED", "DELAYED"], queue_name=self.queue, app_version=[*versions]
+        )
+
+    async def find(self, **where: Any) -> list[Workflow]:
+        """Return parts of runs, those that were enqueued last first."""
+        return await self._list(name=RUN, sort_desc=True, **where)
+
+    async def _list(self, **where: Any) -> list[Workflow]:
+        found = await to_thread.run_sync(partial(self.client.list_workflows, **where))
+        return [Workflow.of(one) for one in found if one.name == RUN]
+
+    async def requeue(self, ids: Sequence[str]) -> None:
+        """Let another worker continue these at once, whatever they wait for."""
+        if ids:
+            await self.client.resume_workflows_async([*ids], queue_name=self.queue)
+
+    async def run_now(self, id: str) -> None:  # noqa: A002 - what it is
+        """Let a workflow that waits for its turn ask again now."""
+        await self.client.set_workflow_delay_async(id, delay_seconds=0)
+
+    async def cancel(self, id: str) -> None:  # noqa: A002 - what it is
+        """Cancel a workflow, unless it has ended."""
+        await self.discard(id)  # also for a worker that takes it over just now
+        await self.client.cancel_workflow_async(id)
+
+    async def discard(self, id: str) -> None:  # noqa: A002 - what it is
+        """Let a workflow count as cancelled, if its run waits for a person."""
+        await self._mark(id, {"cancel": True})
+
+    async def withdraw(self, id: str) -> None:  # noqa: A002 - what it is
+        """End a workflow whose next part is enqueued."""
+        await self.client.cancel_workflow_async(id)
+
+    async def stop(self, id: str) -> None:  # noqa: A002 - what it is
+        """Ask the worker of a workflow to stop it after its step."""
+        await self._mark(id, {"stop": True})
+
+    async def _mark(self, id: str, marks: dict[str, Any]) -> None:  # noqa: A002 - what it is
+        update = partial(self.client.update_workflow_attributes, id, marks, merge=True)
+        await to_thread.run_sync(update)
+
+    async def delete(self, ids: Sequence[str]) -> None:
+        """Remove workflows with all that DBOS has of them."""
+        await self.client.delete_workflows_async([*ids])
