@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import click
 
 from agent_brain.cli.exit_codes import UserError
+from agent_brain.memories.options import BUILT_IN
 
 ABOVE_0 = click.FloatRange(0, math.inf, min_open=True, max_open=True)
 Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -95,7 +96,7 @@ AGENT = [
     option(
         "--memory",
         "NAME",
-        "messages (default), windowed, vector, summary, layered or todo.",
+        f"{', '.join(BUILT_IN)}. Default: messages.",
         callback=check_name,
     ),
     option(

@@ -1,4 +1,4 @@
-"""The types of the options of the built-in memories."""
+"""The built-in memories: their names, and the types of their options."""
 
 from __future__ import annotations
 
@@ -23,6 +23,15 @@ if TYPE_CHECKING:
     from agent_brain.memories.views.summary_writer import Summarize
     from agent_brain.memories.views.tokens import Counter
     from agent_brain.memories.windowed import OnEvict, WindowedMemory
+
+BUILT_IN = {  # in the order of the help of --memory, which reads them here without loading memories
+    "messages": "agent_brain.memories.messages:MessagesMemory",
+    "windowed": "agent_brain.memories.windowed:WindowedMemory",
+    "vector": "agent_brain.memories.vector:VectorMemory",
+    "summary": "agent_brain.memories.summary:SummaryMemory",
+    "layered": "agent_brain.memories.layered:make_layered",
+    "todo": "agent_brain.memories.todo:make_todo",
+}
 
 
 class SessionOptions(TypedDict, total=False):

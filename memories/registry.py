@@ -11,7 +11,7 @@ from agent_brain.common.registry import Registry
 from agent_brain.common.suggest import did_you_mean
 from agent_brain.memories.base import Memory
 from agent_brain.memories.errors import MemoryDefinitionError
-from agent_brain.memories.options import MemoryOptions
+from agent_brain.memories.options import BUILT_IN, MemoryOptions
 from agent_brain.tools.toolset import ToolLike
 
 MemoryFactory = Callable[..., Memory]
@@ -19,14 +19,7 @@ MemoryFactory = Callable[..., Memory]
 _registry = Registry[Memory](
     "memory",
     MemoryDefinitionError,
-    {
-        "layered": "agent_brain.memories.layered:make_layered",
-        "messages": "agent_brain.memories.messages:MessagesMemory",
-        "summary": "agent_brain.memories.summary:SummaryMemory",
-        "todo": "agent_brain.memories.todo:make_todo",
-        "vector": "agent_brain.memories.vector:VectorMemory",
-        "windowed": "agent_brain.memories.windowed:WindowedMemory",
-    },
+    BUILT_IN,
 )
 
 

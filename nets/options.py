@@ -1,4 +1,4 @@
-"""The types of the options of the built-in nets."""
+"""The built-in nets: their names, and the types of their options."""
 
 from __future__ import annotations
 
@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from agent_brain.states.models.llm import LLM
     from agent_brain.states.prompts import Prompt
     from agent_brain.states.reasoning import Mode
+
+LIBRARY = (
+    "debate graph_of_thoughts plan_execute react refact reflexion router self_consistency "
+    "tree_of_thoughts"
+)
 
 
 class NetOptions(TypedDict, total=False):

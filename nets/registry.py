@@ -10,20 +10,16 @@ from typing_extensions import Unpack
 from agent_brain.common.registry import Registry
 from agent_brain.nets.errors import UnknownNetError
 from agent_brain.nets.net import Net
-from agent_brain.nets.options import NetOptions
+from agent_brain.nets.options import LIBRARY, NetOptions
 from agent_brain.states.models.llm import LLM
 from agent_brain.states.models.resolve import as_llm
 
 NetFactory = Callable[..., Net]
 
-_LIBRARY = (
-    "debate graph_of_thoughts plan_execute react refact reflexion router self_consistency "
-    "tree_of_thoughts"
-)
 _registry = Registry[Net](
     "net",
     UnknownNetError,
-    {name: f"agent_brain.nets.library.{name}:{name}" for name in _LIBRARY.split()},
+    {name: f"agent_brain.nets.library.{name}:{name}" for name in LIBRARY.split()},
 )
 
 
