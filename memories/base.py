@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Self
 
@@ -55,8 +55,12 @@ class Memory(RunMemory, AsyncResource):
         """Start a turn with ``goal``, the current request."""
 
     @abstractmethod
-    async def update(self, messages: list[Message]) -> None:
-        """Add ``messages`` in this order, all or none; known IDs are ignored."""
+    async def update(self, messages: list[Message]) -> Sequence[str] | None:
+        """Add ``messages`` in this order, all or none; known IDs are ignored.
+
+        Returns:
+            The IDs of those that were added, if the memory tells them, as the built-in ones do.
+        """
 
     @abstractmethod
     async def goal(self) -> list[Message]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Self, Unpack, cast
+from typing import Any, Self, TypeVar, Unpack, cast
 
 import anyio
 from pydantic import JsonValue
@@ -20,7 +20,7 @@ from agent_brain.memories.runs.work import set_run_work
 from agent_brain.memories.store import removal
 from agent_brain.memories.store.erasure import deleted
 from agent_brain.memories.store.events import ValueSet
-from agent_brain.memories.store.filters import ForgetOptions, Names, names
+from agent_brain.memories.store.filters import ForgetOptions, Keep, Names, names, refuse_unknown
 from agent_brain.memories.store.lock import Lock
 from agent_brain.memories.store.made_state import MadeState, read_state
 from agent_brain.memories.store.options import JournalLike
@@ -32,6 +32,8 @@ from agent_brain.memories.views.groups import with_partners
 from agent_brain.memories.wrapper import WrappingMemory
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.toolset import ToolLike
+
+T = TypeVar("T")
 
 
 class DurableMemory(Retagged, WrappingMemory):
@@ -226,21 +228,21 @@ class DurableMemory(Retagged, WrappingMemory):
 
         await self._add("begin()", before, goal, write, begins=True)
 
-    async def update(self, messages: list[Message]) -> None:
+    async def update(self, messages: list[Message]) -> list[str] | Any:
         """Add ``messages`` in this order, all or none; known IDs are ignored."""
         given = [*checked_messages(messages)]
-        await self._add("update()", given, None, lambda: self._record.update(given))
+        return await self._add("update()", given, None, lambda: self._record.update(given))
 
     async def _add(
         self,
         method: str,
         messages: Sequence[Message],
         goal: Message | None,
-        write: Callable[[], Awaitable[None]],
+        write: Callable[[], Awaitable[T]],
         *,
         begins: bool = False,
-    ) -> None:
-        """Give the made memory what is to be added, then write it."""
+    ) -> T:
+        """Give the made memory what is to be added, then write it; return what that returns."""
         async with self._lock:
             await self._record._write(method)
             made = await self._current()
@@ -256,9 +258,10 @@ class DurableMemory(Retagged, WrappingMemory):
             with self._given_first(len(calls)):
                 for call in calls:
                     await _give(made, [added[i] for i in call.ids], sets_goal=call.sets_goal)
-                await write()
+                written = await write()
             if goal is not None:
                 self._note_turn(made)
+            return written
 
     @contextmanager
     def _given_first(self, count: int) -> Iterator[None]:
@@ -300,18 +303,20 @@ class DurableMemory(Retagged, WrappingMemory):
             await self._current()
             return count
 
-    async def clear(self, *, keep_pinned: bool = False) -> int:
+    async def clear(self, *, keep: Keep | None = None) -> int:
         """As :meth:`StoredMemory.clear`."""
         async with self._lock:
-            count = await self._record.clear(keep_pinned=keep_pinned)
+            count = await self._record.clear(keep=keep)
             await self._current()
             return count
 
-    async def delete(self, ids: Names) -> int:
+    async def delete(self, ids: Names, *, strict: bool = False) -> int:
         """As :meth:`StoredMemory.delete`."""
         async with self._lock:
             await self._record._write("delete()")
             made, log = await self._current(), self._record.store.log
+            if strict:
+                refuse_unknown(names("ids", ids), log)
             going = with_partners(names("ids", ids), log)
             gone = deleted(message for message in map(log.get, going) if message is not None)
             left = without(self._calls.calls, going)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import copy
 import json
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Unpack, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, cast
 
 from pydantic import BaseModel, JsonValue, ValidationError
 
@@ -35,10 +35,13 @@ from agent_brain.memories.store.events import replay
 from agent_brain.memories.store.filters import (
     Filters,
     ForgetOptions,
+    Keep,
     Names,
     Query,
     checked_cursor,
+    kept_by,
     names,
+    refuse_unknown,
 )
 from agent_brain.memories.store.hand_over import HANDED, HandOver
 from agent_brain.memories.store.many import in_slices, in_thread_if_many
@@ -61,6 +64,7 @@ from agent_brain.tools.toolset import ToolLike
 if TYPE_CHECKING:
     from agent_brain.memories.vector import VectorMemory
 
+Keeps: TypeAlias = Names | Callable[[Message], bool]
 LONG = "long"  # the name under which a snapshot says what of it the long-term memory holds
 
 
@@ -92,9 +96,13 @@ class LayeredMemory(Retagged, WrappingMemory):
             leaves it to ``long``.
         tool_results: Quote results of tools from other conversations too, where ``long`` serves
             several.
+        keeps: Which messages ``long`` gets: those of a role or of several, or those that a function
+            accepts; None for all. The others are gone from both when they leave the window; a
+            journal of ``short`` still has them.
 
     Raises:
         MemoryDefinitionError: The two do not go together.
+        MemoryUseError: ``keeps`` is neither.
     """
 
     def __init__(
@@ -106,6 +114,7 @@ class LayeredMemory(Retagged, WrappingMemory):
         recall_tokens: int = 1500,
         min_score: float | None = None,
         tool_results: bool = False,
+        keeps: Keeps | None = None,
     ) -> None:
         if not isinstance(short, WindowedMemory) or not isinstance(long, StoredMemory):
             raise MemoryDefinitionError(
@@ -126,6 +135,7 @@ class LayeredMemory(Retagged, WrappingMemory):
             raise MemoryDefinitionError("LayeredMemory sets on_evict of its short memory itself")
         whole_number("k", k)
         whole_number("recall_tokens", recall_tokens, least=0)
+        wanted = Query(where=keeps) if callable(keeps) else Query(role=keeps)
         super().__init__(short)
         self.short = short
         self.long = long
@@ -134,7 +144,8 @@ class LayeredMemory(Retagged, WrappingMemory):
         self.min_score = checked_score(min_score)
         self._quotes_tools = tool_results
         self._closed = False
-        self._handed = HandOver(short, long)
+        self._keeps = keeps
+        self._handed = HandOver(short, long, wanted.predicate())
 
     @property
     def wrapped(self) -> tuple[Memory, ...]:
@@ -176,11 +187,12 @@ class LayeredMemory(Retagged, WrappingMemory):
         await self.open()
         await super().begin(goal, run_id, state, before=before)
 
-    async def update(self, messages: list[Message]) -> None:
+    async def update(self, messages: list[Message]) -> list[str] | Any:
         """Add ``messages``; those that are in the long-term memory already are ignored."""
         await self.open()
         known = {m.id for m in checked_messages(messages) if await self.long.get(m.id) is not None}
-        await self.short.update([m for m in messages if m.id not in known] if known else messages)
+        new = [m for m in messages if m.id not in known] if known else messages
+        return await self.short.update(new)
 
     async def checkpoint(self) -> None:
         """Make what happened so far durable, in both."""
@@ -382,10 +394,12 @@ class LayeredMemory(Retagged, WrappingMemory):
         await memory._write("delete()")
         await removal.remove(memory, ids, gone)
 
-    async def delete(self, ids: Names) -> int:
+    async def delete(self, ids: Names, *, strict: bool = False) -> int:
         """As :meth:`StoredMemory.delete`, in both."""
         messages = await self.messages()
         known = await self._known(ids)
+        if strict:
+            refuse_unknown(names("ids", ids), known)
         going = await in_thread_if_many(messages, partial(with_partners, known))
         chosen = {*going}
         await self._remove(self.short, going, deleted(m for m in messages if m.id in chosen))
@@ -414,18 +428,18 @@ class LayeredMemory(Retagged, WrappingMemory):
         for memory in (self.short, self.long):
             await memory._drop_all_branches()
 
-    async def clear(self, *, keep_pinned: bool = False) -> int:
+    async def clear(self, *, keep: Keep | None = None) -> int:
         """As :meth:`StoredMemory.clear`, in both.
 
         A shared long-term memory loses only what this conversation gave it.
         """
         for memory in (self.short, self.long):
             await memory._write("clear()")
-        self._kept = None
-        before = await self.count()
-        shared = self.long.shared
-        own = [m.id for m in await self._own() if not (keep_pinned and m.pinned)] if shared else []
-        await self._handed.clear(own, everything=not shared, keep_pinned=keep_pinned)
+        messages, shared = await self.messages(), self.long.shared
+        before, stays = len(messages), await in_thread_if_many(messages, partial(kept_by, keep))
+        kept, self._kept = {*stays}, None
+        own = [m.id for m in await self._own() if m.id not in kept] if shared else []
+        await self._handed.clear(own, everything=not shared, keep=stays)
         return before - await self.count()
 
     async def _own(self) -> list[Message]:
@@ -500,6 +514,7 @@ class LayeredMemory(Retagged, WrappingMemory):
             recall_tokens=self.recall_tokens,
             min_score=self.min_score,
             tool_results=self._quotes_tools,
+            keeps=self._keeps,
         )
         copied.resumed, copied.lasting = short.resumed, short.lasting
         return copied
@@ -535,6 +550,7 @@ def make_layered(
     recall_tokens: int = 1500,
     min_score: float | None = None,
     tool_results: bool = False,
+    keeps: Keeps | None = None,
     **options: Any,
 ) -> LayeredMemory:
     """Create a layered memory from options, for ``Brain(memory="layered")``.
@@ -547,6 +563,7 @@ def make_layered(
         recall_tokens: How many tokens they may take.
         min_score: As for :class:`LayeredMemory`.
         tool_results: As for :class:`LayeredMemory`.
+        keeps: As for :class:`LayeredMemory`.
         **options: For the short-term memory, such as ``max_messages``; for both, where they are
             stored, as for :class:`StoredMemory`: in two sessions of the journal.
 
@@ -584,4 +601,5 @@ def make_layered(
         recall_tokens=recall_tokens,
         min_score=min_score,
         tool_results=tool_results,
+        keeps=keeps,
     )

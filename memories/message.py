@@ -137,6 +137,8 @@ class Message(BaseModel, frozen=True, extra="forbid", defer_build=True):
         is_error: Whether the tool call failed.
         attachments: Images, sounds and files.
         created_at: Creation time, timezone-aware; stored in UTC.
+        occurred_at: When what it tells of happened, where that is another time; shown where the
+            message is recalled, and what ``since`` and ``until`` go by.
         expires_at: When memories forget the message; None for never.
         cause_by: What caused it, such as the name of a state. A class is replaced by its name.
         sent_from: The sender, when several agents share a memory. A class is replaced by its name.
@@ -155,6 +157,7 @@ class Message(BaseModel, frozen=True, extra="forbid", defer_build=True):
     is_error: bool = False
     attachments: Annotated[tuple[Attachment, ...], BeforeValidator(_several)] = ()
     created_at: _Moment = Field(default_factory=_now)
+    occurred_at: _Moment | None = None
     expires_at: _Moment | None = None
     cause_by: _Name | None = None
     sent_from: _Name | None = None

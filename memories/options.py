@@ -14,9 +14,11 @@ if TYPE_CHECKING:
 
     from agent_brain.memories.base import Memory
     from agent_brain.memories.embedders.function import EmbedderLike
+    from agent_brain.memories.message import Message
     from agent_brain.memories.recall.tenant import Scope
-    from agent_brain.memories.store.filters import Where
+    from agent_brain.memories.store.filters import Names, Where
     from agent_brain.memories.store.options import JournalLike
+    from agent_brain.memories.store.repeats import Window
     from agent_brain.memories.store.session import History
     from agent_brain.memories.stored import StoredMemory
     from agent_brain.memories.views.base import View
@@ -51,6 +53,7 @@ class StoreOptions(SessionOptions, total=False):
     """All options of :class:`StoredMemory` but its views, to be passed on by subclasses."""
 
     shared: bool
+    dedupe: Window | None
 
 
 class RecallOptions(TypedDict, total=False):
@@ -78,6 +81,7 @@ class MemoryOptions(StoreOptions, total=False):
     inner: Memory | str
     k: int
     keep: int | None
+    keeps: Names | Callable[[Message], bool] | None
     long: StoredMemory | str
     max_messages: int | None
     max_share: float | None

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Iterable, Sequence
 from contextlib import nullcontext, suppress
 from datetime import datetime, timedelta
 from functools import partial
+from operator import attrgetter
 from typing import Any, Self, TypeVar, Unpack, cast
 
 from pydantic import JsonValue, ValidationError
@@ -42,11 +43,12 @@ from agent_brain.memories.runs.work import in_step
 from agent_brain.memories.sessions.history import SavedStep, saved_steps
 from agent_brain.memories.store import queries, removal
 from agent_brain.memories.store.choice import forgettable
-from agent_brain.memories.store.events import Change, Checkpointed, Cleared, GoalSet, Tagged
+from agent_brain.memories.store.events import Added, Change, Checkpointed, Cleared, GoalSet, Tagged
 from agent_brain.memories.store.export import Exported, content_of
 from agent_brain.memories.store.filters import (
     Filters,
     ForgetOptions,
+    Keep,
     Names,
     Query,
     Where,
@@ -56,6 +58,7 @@ from agent_brain.memories.store.filters import (
 )
 from agent_brain.memories.store.many import in_thread_if_many
 from agent_brain.memories.store.options import JournalLike
+from agent_brain.memories.store.repeats import unrepeated
 from agent_brain.memories.store.retagging import Retagged, Retagging
 from agent_brain.memories.store.rollback import undo_step
 from agent_brain.memories.store.session import Session
@@ -70,6 +73,7 @@ from agent_brain.tools.context import current_call
 from agent_brain.tools.toolset import ToolLike
 
 T = TypeVar("T")
+ID = attrgetter("id")
 
 
 class StoredMemory(Retagged, Exported):
@@ -112,6 +116,10 @@ class StoredMemory(Retagged, Exported):
             process.
         lease_wait: How long a run waits for another process to end its run of the session, in
             seconds.
+        dedupe: A duration, as a timedelta, or a number of turns within which :meth:`update` adds a
+            message once that has the text, attachments, role, sender and receivers of another one.
+            A turn begins with a message of a user after one of somebody else, so with 1 the same
+            answer to two questions is kept. Goals, calls of tools and results are always added.
 
     Raises:
         MemoryDefinitionError: Options that make no sense.
@@ -289,10 +297,13 @@ class StoredMemory(Retagged, Exported):
         with session.beginning() if beginning is not None else nullcontext():
             await self._carry_out(store.change(plan, then=begin))
 
-    async def update(self, messages: list[Message]) -> None:
-        """Add ``messages`` in this order, all or none; known IDs are ignored.
+    async def update(self, messages: list[Message]) -> list[str] | Any:  # a subclass: maybe None
+        """Add ``messages`` in this order, all or none; known IDs, and repetitions, are ignored.
 
         In a step of a run they are written to the journal with the step.
+
+        Returns:
+            The IDs of those that were added.
 
         Raises:
             MemoryUseError: Something in it is not a message.
@@ -302,12 +313,22 @@ class StoredMemory(Retagged, Exported):
         if not store.settled or store.readonly:
             await self._write("update()")
         sequence = checked_messages(messages)
+        dedupe = store.dedupe
         if store.session is None:
-            store.add(sequence)
+            if dedupe is not None:
+                sequence = unrepeated(sequence, store.log, dedupe)
+            fresh: Sequence[Message] = store.add(sequence)
         else:
-            await store.change(lambda: store.addition(sequence), hold=self._in_step)
+
+            def plan() -> list[Added]:
+                new = sequence if dedupe is None else unrepeated(sequence, store.log, dedupe)
+                return store.addition(new)
+
+            changes = await store.change(plan, hold=self._in_step)
+            fresh = changes[0].messages if changes else ()
         if store.evicted:
             await self._hand_over()
+        return [*map(ID, fresh)]
 
     @property
     def _in_step(self) -> bool:
@@ -596,6 +617,7 @@ class StoredMemory(Retagged, Exported):
             tenant=tenant,
             ttl=self.store.ttl,
             clock=self.store.clock,
+            dedupe=self.store.dedupe,
             **options,
         )
         if journal is not None:
@@ -696,8 +718,9 @@ class StoredMemory(Retagged, Exported):
             text: Containing this text, ignoring case: in the content, names, tags, metadata,
                 attachments, or the arguments of calls.
             where: A function of a message, or a dict of values that its metadata must have.
-            since: Created at this moment (aware) or later.
-            until: Created before this moment (aware).
+            since: Of this moment (aware) or later: when it happened, as ``occurred_at`` says, else
+                when it was created.
+            until: Of before this moment (aware), likewise.
 
         Raises:
             MemoryUseError: A filter that no message could pass, such as an unknown role.
@@ -745,33 +768,45 @@ class StoredMemory(Retagged, Exported):
             await self._carry_out(self.store.change(lambda: [tagged]))
         return len(known)
 
-    async def delete(self, ids: Names) -> int:
+    async def delete(self, ids: Names, *, strict: bool = False) -> int:
         """Remove messages.
 
         A call is removed with its results, and a result with its call and the other results.
-        Unknown IDs are ignored. A journal may keep the text for a while; :meth:`forget` removes
-        that too. Calls that have no result yet are removed with the message that asked for them:
-        a run that waits for them ends.
+        A journal may keep the text for a while; :meth:`forget` removes that too. Calls that have no
+        result yet are removed with the message that asked for them: a run that waits for them ends.
+
+        Args:
+            ids: An ID or several.
+            strict: Delete nothing if one of them is unknown. By default, unknown ones are ignored.
 
         Returns:
             How many messages were removed, partners included.
+
+        Raises:
+            MemoryUseError: An ID is unknown, if ``strict``.
         """
         await self._write("delete()")
-        return await self._carry_out(removal.delete(self, ids))
+        return await self._carry_out(removal.delete(self, ids, strict=strict))
 
-    async def clear(self, *, keep_pinned: bool = False) -> int:
+    async def clear(self, *, keep: Keep | None = None) -> int:
         """Erase everything, also the goal, summaries, lists and session state.
 
         A run that waits for a person ends.
 
         Args:
-            keep_pinned: Keep pinned messages.
+            keep: Keep these messages, and the results or the call that belong to them:
+                ``"pinned"`` for the pinned ones, their IDs, or a function of a message::
+
+                    await memory.clear(keep=lambda message: message.role == "system")
 
         Returns:
             How many messages were removed.
+
+        Raises:
+            MemoryUseError: ``keep`` is something else; nothing has changed.
         """
         await self._write("clear()")
-        return await removal.clear(self, keep_pinned=keep_pinned)
+        return await removal.clear(self, keep=keep)
 
     async def forget(
         self,

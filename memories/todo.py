@@ -17,7 +17,7 @@ from agent_brain.memories.registry import create_memory
 from agent_brain.memories.store import removal
 from agent_brain.memories.store.choice import forgettable
 from agent_brain.memories.store.expiry import LONG_AGO, utc_now
-from agent_brain.memories.store.filters import ForgetOptions, Names
+from agent_brain.memories.store.filters import ForgetOptions, Keep, Names
 from agent_brain.memories.store.lock import Lock
 from agent_brain.memories.store.snapshot import Snapshot, check_snapshot
 from agent_brain.memories.views.groups import arranged
@@ -161,9 +161,9 @@ class TodoMemory(WrappingMemory):
         message = Message.user(shown, id="todo-list", cause_by=type(self).__name__, pinned=True)
         return [*context[:at], message, *context[at:]]
 
-    async def clear(self, *, keep_pinned: bool = False) -> int:
+    async def clear(self, *, keep: Keep | None = None) -> int:
         """As :meth:`StoredMemory.clear`; the list is emptied too."""
-        count = await super().clear(keep_pinned=keep_pinned)
+        count = await super().clear(keep=keep)
         self._own = _List()
         return count
 

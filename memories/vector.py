@@ -22,7 +22,7 @@ from agent_brain.memories.recall.search import Search
 from agent_brain.memories.recall.tenant import Scope, TenantSessions, checked_scope
 from agent_brain.memories.runs.work import EMBEDDING
 from agent_brain.memories.store.checks import whole_number
-from agent_brain.memories.store.filters import Query, Where, checked_text
+from agent_brain.memories.store.filters import Keep, Query, Where, checked_text
 from agent_brain.memories.store.log import MessageLog
 from agent_brain.memories.store.session import read_session_key
 from agent_brain.memories.store.snapshot import Snapshot
@@ -178,8 +178,11 @@ class VectorMemory(StoredMemory):
         await super().begin(goal, run_id, state, before=before)
         await self._catch_up(embed=False)
 
-    async def update(self, messages: list[Message]) -> None:
+    async def update(self, messages: list[Message]) -> list[str] | Any:
         """Add ``messages``, all or none; when it returns they can be found.
+
+        Returns:
+            The IDs of those that were added.
 
         Raises:
             MemoryUseError: One of them is not a message.
@@ -188,8 +191,9 @@ class VectorMemory(StoredMemory):
                 was written.
         """
         await self._get_ready(checked_messages(messages))
-        await super().update(messages)
+        added = await super().update(messages)
         await self._catch_up()
+        return added
 
     async def restore(self, snapshot: Snapshot) -> None:
         """Replace everything by what ``snapshot`` holds; messages keep their vectors."""
@@ -216,10 +220,10 @@ class VectorMemory(StoredMemory):
         finally:
             await super().aclose()
 
-    async def clear(self, *, keep_pinned: bool = False) -> int:
+    async def clear(self, *, keep: Keep | None = None) -> int:
         """Like :meth:`StoredMemory.clear`, with the vectors."""
         await self._get_ready()
-        count = await super().clear(keep_pinned=keep_pinned)
+        count = await super().clear(keep=keep)
         await self._catch_up()
         await self._vectors.save(strict=True)
         return count

@@ -23,7 +23,7 @@ from agent_brain.memories.options import RecallOptions
 from agent_brain.memories.runs.beginning import Beginning, begin_by_set_goal, is_replaced
 from agent_brain.memories.sessions.history import SavedStep
 from agent_brain.memories.store.export import Exported
-from agent_brain.memories.store.filters import ForgetOptions, Names
+from agent_brain.memories.store.filters import ForgetOptions, Keep, Names
 from agent_brain.memories.stored import StoredMemory
 from agent_brain.memories.windowed import WindowedMemory
 
@@ -212,10 +212,11 @@ class WrappingMemory(Exported):
 
         return cast("Self", await self._copied(AsOf(step)))
 
-    async def clear(self, *, keep_pinned: bool = False) -> int:
+    async def clear(self, *, keep: Keep | None = None) -> int:
         """As :meth:`StoredMemory.clear`."""
+        count = await self._with("clear").clear(keep=keep)
         self._kept = None
-        return await self._with("clear").clear(keep_pinned=keep_pinned)
+        return count
 
     async def forget(self, ids: Names | None = None, **which: Unpack[ForgetOptions]) -> int:
         """As :meth:`StoredMemory.forget`."""

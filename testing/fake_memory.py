@@ -71,8 +71,8 @@ class FakeMemory(Memory):
         self._turn_start = len(self._messages)
         self._goal = as_message(goal)
 
-    async def update(self, messages: list[Message]) -> None:
-        """Add the messages; known IDs are ignored.
+    async def update(self, messages: list[Message]) -> list[str] | Any:
+        """Add the messages; known IDs are ignored; return the IDs of the others.
 
         Raises:
             MemoryUseError: Something in it is not a message.
@@ -80,10 +80,13 @@ class FakeMemory(Memory):
         given = checked_messages(messages)
         self.calls.append(("update", list(given)))
         known = {message.id for message in (*self._turn(), *self._messages)}
+        added: list[str] = []
         for message in given:
             if message.id not in known:
                 known.add(message.id)
+                added.append(message.id)
                 self._messages.append(message)
+        return added
 
     async def goal(self) -> list[Message]:
         """Return the goal."""

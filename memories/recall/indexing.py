@@ -149,7 +149,8 @@ def _fields(line: str) -> dict[str, Any]:
     """
     try:
         fields: dict[str, Any] = from_json(line)
-        fields["created_at"] = datetime.fromisoformat(fields["created_at"])
+        time = fields.pop("occurred_at", None) or fields["created_at"]
+        fields["created_at"] = datetime.fromisoformat(time)
     except (ValueError, KeyError, TypeError):
         return decode(line, 0).model_dump()
     return fields
@@ -170,7 +171,7 @@ def _item(message: Message | str | None) -> Item | None:
         id=fields["id"],
         text=text,
         sender=fields.get("name") or fields.get("sent_from"),
-        time=fields["created_at"],
+        time=fields.get("occurred_at") or fields["created_at"],
         thread=thread if isinstance(thread, str) else None,
         role=str(fields["role"]),
     )

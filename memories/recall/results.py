@@ -117,7 +117,9 @@ def told(message: Message, conversation: str | None, text: str) -> str:
     who = message.name or message.sent_from or message.role.value
     if message.role is Role.TOOL:
         who = f"result of {message.name or 'a tool'}"
-    when = message.created_at.strftime("%Y-%m-%d %H:%M")
+    when = f"{message.created_at:%Y-%m-%d %H:%M}"
+    if message.occurred_at is not None:
+        when += f", happened {message.occurred_at:%Y-%m-%d %H:%M}"
     where = "" if conversation is None else f", conversation {conversation!r}"
     text = text.strip().replace("\n", "\n  ")  # so that no text can imitate another line
     return f"- [{when}{where}] {who}: {as_data(text) if is_of_others(message) else text}"

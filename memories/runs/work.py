@@ -17,7 +17,7 @@ in_step: ContextVar[bool] = ContextVar("agent_brain_in_step", default=False)
 """Whether a state of a run works here: what it writes is written with its step."""
 
 
-async def with_step(writing: Awaitable[None]) -> None:
+async def with_step(writing: Awaitable[object]) -> None:
     """Await what writes to the memory of a run: it is written with its step."""
     working = in_step.set(True)
     try:

@@ -12,7 +12,7 @@ from agent_brain.memories.base import Memory
 from agent_brain.memories.branches.copying import AsOf, Copying, Fork, copy_of, fork_of
 from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.message import Message, Role
-from agent_brain.memories.store.filters import Names
+from agent_brain.memories.store.filters import Keep, Names
 from agent_brain.memories.wrapper import WrappingMemory
 
 if TYPE_CHECKING:
@@ -163,10 +163,10 @@ class MemberMemory(WrappingMemory):
                 "inbox() returns, or resume() the run that has taken it"
             )
 
-    async def clear(self, *, keep_pinned: bool = False) -> int:
+    async def clear(self, *, keep: Keep | None = None) -> int:
         """Erase everything of the agent's own memory; what it has taken does not come back."""
         upto = self._taken.upto
-        count = await super().clear(keep_pinned=keep_pinned)
+        count = await super().clear(keep=keep)
         self.control.session[KEPT_AS] = _Taken(upto=upto).model_dump(mode="json")
         await self.checkpoint()
         return count

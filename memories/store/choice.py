@@ -78,7 +78,6 @@ def forgettable(ids: Names | None, which: ForgetOptions, now: datetime) -> Choic
         moment("older_than", until)
     fits = Query(
         where=which.get("where"),
-        until=until,
         role=which.get("role"),
         name=which.get("name"),
         tags=which.get("tags"),
@@ -89,7 +88,10 @@ def forgettable(ids: Names | None, which: ForgetOptions, now: datetime) -> Choic
     alone = wanted is None and [name for name in which if which[name] is not None] == ["text"]  # type: ignore[literal-required]
     return Choice(
         lambda message: (
-            (wanted is None or message.id in wanted) and fits(message) and contains(message, part)
+            (wanted is None or message.id in wanted)
+            and (until is None or message.created_at < until)
+            and fits(message)
+            and contains(message, part)
         ),
         wanted,
         text,

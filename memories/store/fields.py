@@ -19,6 +19,7 @@ class MessageFields(TypedDict, total=False):
     is_error: bool
     attachments: Attachment | Iterable[Attachment]
     created_at: datetime
+    occurred_at: datetime | None
     expires_at: datetime | None
     cause_by: str | type | None
     sent_from: str | type | None

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TypeAlias, TypedDict
+from typing import Literal, TypeAlias, TypedDict
 
 from pydantic import JsonValue
 
 from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.message import Message, Role
 from agent_brain.memories.store.erasure import contains
+from agent_brain.memories.views.groups import with_partners
 
 Names: TypeAlias = str | type | Iterable[str | type]  # a class gives its name
+Keep: TypeAlias = Literal["pinned"] | Iterable[str] | Callable[[Message], bool]
 Where: TypeAlias = Callable[[Message], bool] | Mapping[str, JsonValue]
 
 
@@ -57,8 +59,8 @@ class Query:
         text: Containing this text, ignoring case, anywhere but in IDs, times, and the names of
             tools and states.
         where: A function of the message, or values that its metadata must have.
-        since: Created at this moment or later.
-        until: Created before this moment.
+        since: Of this moment or later: when it happened (``occurred_at``), else was created.
+        until: Of before this moment, likewise.
     """
 
     role: Names | None = None
@@ -109,10 +111,10 @@ class Query:
             yield _where(self.where)
         if self.since is not None:
             since = moment("since", self.since)
-            yield lambda m: m.created_at >= since
+            yield lambda m: (m.occurred_at or m.created_at) >= since
         if self.until is not None:
             until = moment("until", self.until)
-            yield lambda m: m.created_at < until
+            yield lambda m: (m.occurred_at or m.created_at) < until
 
 
 def names(what: str, value: Names) -> frozenset[str]:
@@ -124,6 +126,40 @@ def names(what: str, value: Names) -> frozenset[str]:
         if not isinstance(name, str | type):
             raise MemoryUseError(f"{what}= takes a name or several, not {name!r}")
     return frozenset(name if isinstance(name, str) else name.__name__ for name in several)
+
+
+def refuse_unknown(ids: Iterable[str], known: Container[str]) -> None:
+    """Refuse IDs that are not known.
+
+    Raises:
+        MemoryUseError: There are some.
+    """
+    if unknown := sorted(message_id for message_id in ids if message_id not in known):
+        raise MemoryUseError(
+            f"delete(strict=True): there is no message {', '.join(map(repr, unknown))} here, and "
+            "nothing was deleted"
+        )
+
+
+def kept_by(keep: Keep | None, messages: Sequence[Message]) -> list[str]:
+    """Return the IDs of the messages that ``clear(keep=…)`` keeps, in whole groups.
+
+    Raises:
+        MemoryUseError: ``keep`` cannot be used.
+    """
+    if keep is None:
+        return []
+    if keep == "pinned":
+        chosen = [message.id for message in messages if message.pinned]
+    elif callable(keep):
+        chosen = [message.id for message in messages if keep(message)]
+    elif isinstance(keep, Iterable) and not isinstance(keep, str):
+        chosen = [*names("keep", keep)]
+    else:
+        raise MemoryUseError(
+            f'clear(keep={keep!r}): use "pinned", IDs in a list, or a function of a message'
+        )
+    return with_partners(chosen, messages)
 
 
 def checked_text(what: str, value: str) -> str:

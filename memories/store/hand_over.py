@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, cast
 
@@ -37,14 +37,22 @@ class HandOver:
     The long-term memory is written first, then the value in the session of the short-term one. What
     a crash leaves between the two is recognised by its IDs.
 
+    Args:
+        short: The short-term memory.
+        long: The long-term memory.
+        keeps: Whether it gets a message.
+
     Attributes:
         places: The places of messages that were handed over, by ID; they grow along the dict.
         upto: Everything up to this place was handed over before.
     """
 
-    def __init__(self, short: WindowedMemory, long: StoredMemory) -> None:
+    def __init__(
+        self, short: WindowedMemory, long: StoredMemory, keeps: Callable[[Message], bool]
+    ) -> None:
         self._short = short
         self._long = long
+        self._keeps = keeps
         self._removing = Lock()
         self.reset()
         short.on_evict = self.take
@@ -115,7 +123,7 @@ class HandOver:
         pairs = {pair[1].id: pair for pair in [*_before(self._short.store.log, upto), *left]}
         new = (pair for i, pair in pairs.items() if pair[0] > self.upto and i not in self.places)
         due = sorted(new, key=lambda pair: pair[0])
-        missing = [m for _, m in due if await self._long.get(m.id) is None]
+        missing = [m for _, m in due if self._keeps(m) and await self._long.get(m.id) is None]
         if missing and not self._long.readonly:
             await self._long.update([*map(self._marked, missing)])
         self.places.update((message.id, place) for place, message in due)
@@ -151,13 +159,13 @@ class HandOver:
         self.lose(ids)
         await self.finish_removal()
 
-    async def clear(self, ids: Sequence[str], *, everything: bool, keep_pinned: bool) -> None:
+    async def clear(self, ids: Sequence[str], *, everything: bool, keep: Sequence[str]) -> None:
         """Clear the short-term memory, and the long-term one or these messages of it."""
-        noted: JsonValue = {"clear": True, "keep_pinned": keep_pinned}
+        noted: JsonValue = {"clear": True, "keep": [*keep]}
         if not everything:
             noted = {"ids": [*self._noted.get("ids", []), *ids]}
         note = [ValueSet(REMOVING, noted)]
-        await removal.clear(self._short, keep_pinned=keep_pinned, note=note)
+        await removal.clear(self._short, keep=keep, note=note)
         self.reset()
         await self.finish_removal()
 
@@ -175,7 +183,7 @@ class HandOver:
                 return
             ids, texts = noted.get("ids", []), noted.get("texts", [])
             if noted.get("clear"):
-                await self._long.clear(keep_pinned=noted["keep_pinned"])
+                await self._long.clear(keep=noted["keep"])
             elif ids:
                 await self._long.forget(ids)
             for memory in (self._long, self._short):

@@ -32,7 +32,7 @@ from agent_brain.memories.store.events import (
     ValueSet,
     read_change,
 )
-from agent_brain.memories.store.filters import Names, names
+from agent_brain.memories.store.filters import Keep, Names, kept_by, names, refuse_unknown
 from agent_brain.memories.store.kinds import RUN
 from agent_brain.memories.store.log import id_of
 from agent_brain.memories.store.many import in_slices, in_thread_if_many
@@ -52,10 +52,12 @@ OVER = ("idle", "ended")  # the status of a run that needs no branches
 NOT_YET = "What was forgotten could not be wiped from the journal yet, the next use does it: %s"
 
 
-async def delete(memory: StoredMemory, ids: Names) -> int:
+async def delete(memory: StoredMemory, ids: Names, *, strict: bool) -> int:
     """Remove messages and their partners; see :meth:`StoredMemory.delete`."""
     wanted = names("ids", ids)
     log = memory.store.log
+    if strict:
+        refuse_unknown(wanted, log)
     known = [m for m in map(log.get, wanted) if m is not None]
     if not known:
         return 0
@@ -67,6 +69,8 @@ async def delete(memory: StoredMemory, ids: Names) -> int:
 
     def plan() -> list[Change]:
         nonlocal gone, going
+        if strict:
+            refuse_unknown(wanted, log)  # another program may have deleted one meanwhile
         going = [i for i in wanted if i in log] if alone else with_partners(wanted, log)
         gone = deleted(m for m in map(log.get, going) if m is not None)
         return [Removed(going), *_struck(memory, gone)] if going else []
@@ -95,13 +99,15 @@ async def set_value(memory: StoredMemory, name: str, value: JsonValue, *, erase:
         await scrub(memory)
 
 
-async def clear(memory: StoredMemory, *, keep_pinned: bool, note: Sequence[Change] = ()) -> int:
+async def clear(
+    memory: StoredMemory, *, keep: Keep | None = None, note: Sequence[Change] = ()
+) -> int:
     """Remove everything, branches too; see :meth:`StoredMemory.clear`. ``note`` is recorded."""
     store = memory.store
     await store.log.decoded()
     before = len(store.log)
-    kept = [store.log[message_id] for message_id in store.log.pinned()] if keep_pinned else []
-    stays = {message.id for message in kept}
+    stays = {*await in_thread_if_many([*store.log], partial(kept_by, keep))}
+    kept = [store.log[message_id] for message_id in store.log.ids() if message_id in stays]
     gone = await in_thread_if_many(
         [store.log[i] for i in store.log.ids() if i not in stays],
         partial(forgotten, everything=True),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from os import PathLike
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import anyio.lowlevel
 import anyio.to_thread
@@ -44,6 +44,7 @@ from agent_brain.memories.store.log import MessageLog
 from agent_brain.memories.store.many import ON_LOOP, SLICE, in_thread_if_many
 from agent_brain.memories.store.opening import LOCAL
 from agent_brain.memories.store.options import JournalLike, check_options, history_to_keep
+from agent_brain.memories.store.repeats import Window, checked_window
 from agent_brain.memories.store.run_record import call_data
 from agent_brain.memories.store.session import History, Session, session_key
 from agent_brain.memories.trace.recorded_call import RecordedCall
@@ -52,6 +53,7 @@ from agent_brain.memories.views.base import View
 
 Finish: TypeAlias = Callable[[Rows, Rows], Awaitable[Forgetting | None]]
 LOCAL_CHANGES = GoalSet | RunChange
+ChangeT = TypeVar("ChangeT", bound=Change)
 
 
 class MessageStore:
@@ -72,6 +74,7 @@ class MessageStore:
         history: How many steps of runs are kept; None for the default: 100 in a journal that
             outlives the process, else the current one.
         lease_wait: How long to wait for a lease, in seconds.
+        dedupe: Within what repetitions are left out.
 
     Attributes:
         log: The messages in RAM.
@@ -98,6 +101,7 @@ class MessageStore:
         shared: bool = False,
         history: History | None = None,
         lease_wait: float = 0,
+        dedupe: Window | None = None,
     ) -> None:
         views = tuple(views)
         check_options(
@@ -114,6 +118,7 @@ class MessageStore:
         self.shared = shared
         self.clock = clock
         self.ttl = as_duration("ttl", ttl)
+        self.dedupe = checked_window(dedupe)
         owned = isinstance(journal, str | PathLike)
         if isinstance(journal, str | PathLike):
             journal = open_journal(journal, readonly=readonly)
@@ -234,11 +239,11 @@ class MessageStore:
 
     async def change(
         self,
-        plan: Callable[[], Sequence[Change]],
+        plan: Callable[[], Sequence[ChangeT]],
         then: Callable[[], None] | None = None,
         *,
         hold: bool = False,
-    ) -> None:
+    ) -> Sequence[ChangeT]:
         """Carry out the changes that ``plan`` returns, all or none: one append to the journal.
 
         Args:
@@ -246,6 +251,9 @@ class MessageStore:
                 memory has appended to a shared session first.
             then: Called when they are carried out, to change what the journal does not store.
             hold: Write them with what is written next.
+
+        Returns:
+            The changes.
 
         Raises:
             SessionConflictError: Another memory has written to the session.
@@ -259,20 +267,21 @@ class MessageStore:
                 await self._carry_out_parts(change, None)
             if then is not None:
                 then()
-            return
+            return changes
         async with session.lock:
-            await self._change(session, plan, then, hold=hold)
+            changes = await self._change(session, plan, then, hold=hold)
             if self.shared and session.prunable:
                 await session.prune()
+            return changes
 
     async def _change(
         self,
         session: Session,
-        plan: Callable[[], Sequence[Change]],
+        plan: Callable[[], Sequence[ChangeT]],
         then: Callable[[], None] | None = None,
         *,
         hold: bool = False,
-    ) -> None:
+    ) -> Sequence[ChangeT]:
         changes, seq = await self._append(session, plan, then, hold=hold)
         failed: Exception | None = None
         self.evicting = Evicted not in map(type, changes)
@@ -292,15 +301,16 @@ class MessageStore:
             then()
         if failed is not None:
             raise failed
+        return changes
 
     async def _append(
         self,
         session: Session,
-        plan: Callable[[], Sequence[Change]],
+        plan: Callable[[], Sequence[ChangeT]],
         then: Callable[[], None] | None,
         *,
         hold: bool,
-    ) -> tuple[Sequence[Change], int]:
+    ) -> tuple[Sequence[ChangeT], int]:
         """Write the changes that ``plan`` returns; return them, and where the first one is."""
         while True:
             changes = plan()
@@ -455,21 +465,22 @@ class MessageStore:
             for view in self.views:
                 view.measure(messages, values)
 
-    def add(self, messages: Sequence[Message]) -> None:
-        """Add those of ``messages`` that are not here yet, in a store without a journal."""
+    def add(self, messages: Sequence[Message]) -> list[Message]:
+        """Add those of ``messages`` that are not here yet, without a journal; return them."""
         for view in self.views:
             if type(view).measure is not View.measure:  # a call less for each message
                 view.measure(messages)
         fresh = self.log.add_unknown(messages)
         if fresh:
             self._added(fresh)
+        return fresh
 
     def add_goal(self, goal_id: str, messages: Sequence[Message]) -> None:
         """Set the goal, one of ``messages``, and add these, in a store without a journal."""
         self._set_goal(goal_id)
         self.add(messages)
 
-    def addition(self, messages: Sequence[Message]) -> list[Change]:
+    def addition(self, messages: Sequence[Message]) -> list[Added]:
         """Return the change that adds those of ``messages`` that are not here yet."""
         fresh = self.log.unknown(messages)
         return [Added(fresh)] if fresh else []

@@ -154,8 +154,10 @@ async def lists_are_copied(memory: Memory) -> None:
 async def a_known_id_changes_nothing(memory: Memory) -> None:
     """update() ignores a message whose ID it holds: what was interrupted may be written again."""
     message, goal = Message.user("one"), Message.user("goal")
-    await memory.update([message, message, message.model_copy(update={"content": "other"})])
-    await memory.update([message])
+    same = message.model_copy(update={"content": "other"})
+    for added in ([message.id], []):
+        told = await memory.update([message, message, same])
+        expect(added if told is None else [*told], added, "the IDs that update() returns")
     expect(await memory.dump(), [message], "dump()")
     await memory.set_goal(goal)
     await memory.update([goal])

@@ -97,8 +97,8 @@ async def messages_can_be_pinned_later(memory: Any) -> None:
     expect_true(message.id in ids(await memory.context()), "A pinned message is not in context()")
     await memory.unpin(message.id)
     expect((await memory.get(message.id)).pinned, False, "pinned, after unpin()")
-    await memory.clear(keep_pinned=True)
-    expect(await memory.count(), 0, "count() after clear(keep_pinned=True)")
+    await memory.clear(keep="pinned")
+    expect(await memory.count(), 0, 'count() after clear(keep="pinned")')
 
 
 async def invalid_filters_are_refused(memory: Any) -> None:
@@ -138,13 +138,13 @@ async def a_call_is_deleted_with_its_results(make: Make) -> None:
 
 @needs(3)
 async def clear_removes_everything(memory: Any) -> None:
-    """clear() removes messages and goal; with keep_pinned=True all but pinned ones."""
+    """clear() removes messages and goal; with keep="pinned" all but pinned ones."""
     pinned = Message.system("rules", pinned=True)
     await memory.set_goal("goal")
     await memory.update([pinned, Message.user("one")])
-    expect(await memory.clear(keep_pinned=True), 2, "clear(keep_pinned=True)")
+    expect(await memory.clear(keep="pinned"), 2, 'clear(keep="pinned")')
     expect(await memory.goal(), [], "goal() after clear()")
-    expect(ids(await memory.context()), [pinned.id], "context() after clear(keep_pinned=True)")
+    expect(ids(await memory.context()), [pinned.id], 'context() after clear(keep="pinned")')
     await memory.clear()
     expect(await memory.context(), [], "context() after clear()")
     expect(await memory.count(), 0, "count() after clear()")

@@ -218,7 +218,7 @@ async def test_the_query_face_reaches_both() -> None:
     assert await memory.untag([said[0].id, said[5].id], "x") == 2
     assert await memory.messages(tags="x") == []
     assert await memory.pin([said[0].id, said[5].id, "unknown"]) == 2
-    assert await memory.clear(keep_pinned=True) == 4
+    assert await memory.clear(keep="pinned") == 4
     assert [m.content for m in await memory.messages()] == ["0", "5"]
     assert await memory.unpin(said[0].id) == 1
     with pytest.raises(MemoryUseError, match="cannot recall"):

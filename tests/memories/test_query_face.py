@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any
 
 import pytest
 
 from agent_brain.memories import (
+    DurableMemory,
     Entry,
+    LayeredMemory,
     MemoryDefinitionError,
     MemoryUseError,
     Message,
     MessagesMemory,
     RamJournal,
     SnapshotError,
+    TodoMemory,
+    VectorMemory,
+    WindowedMemory,
     create_memory,
     memory_names,
     read_session_key,
     register_memory,
     session_key,
 )
+from agent_brain.testing import FakeMemory
+from agent_brain.tools import Action
 
 pytestmark = pytest.mark.anyio
 
@@ -122,6 +131,74 @@ async def test_kept_values_are_copies_and_part_of_snapshots() -> None:
     await fork.keep("list", None)
     assert await memory.kept("list") == [1]
     assert await fork.kept("list") is None
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        MessagesMemory,
+        WindowedMemory,
+        VectorMemory,
+        partial(MessagesMemory, journal=RamJournal()),
+        lambda: TodoMemory(MessagesMemory()),
+        lambda: LayeredMemory(WindowedMemory(max_messages=2), MessagesMemory()),
+        lambda: DurableMemory(FakeMemory, journal=RamJournal()),
+    ],
+)
+async def test_what_was_added_is_told_and_deleted_all_or_none(make) -> None:
+    memory = make()
+    said = [Message.user(text) for text in "abc"]
+    assert await memory.update(said[:2]) == [said[0].id, said[1].id]
+    assert await memory.update(said) == [said[2].id]
+    with pytest.raises(MemoryUseError, match="no message 'x', 'y' here, and nothing was deleted"):
+        await memory.delete([said[0].id, "y", "x"], strict=True)
+    assert await memory.messages() == said
+    assert await memory.delete([said[0].id, said[2].id], strict=True) == 2
+    assert await memory.messages() == [said[1]]
+
+
+@pytest.mark.parametrize("long", [None, {}, {"journal": RamJournal(), "shared": True}])
+async def test_clear_keeps_whole_groups(long) -> None:
+    call = Action(name="look", args={})
+    said = [
+        Message.system("rules"),
+        Message.user("look"),
+        Message.assistant("", call),
+        Message.tool("seen", call),
+        Message.assistant("done", pinned=True),
+    ]
+    for keep, left in (
+        (lambda message: message.role in ("system", "tool"), [0, 2, 3]),
+        ((said[3].id, "unknown"), [2, 3]),
+        ("pinned", [4]),
+        ([], []),
+    ):
+        memory: Any = MessagesMemory()
+        if long is not None:
+            memory = LayeredMemory(WindowedMemory(max_messages=2), MessagesMemory(**long))
+        await memory.update(said)
+        for wrong in ("pined", 7):
+            with pytest.raises(MemoryUseError, match='"pinned", IDs in a list, or a function'):
+                await memory.clear(keep=wrong)
+        assert await memory.clear(keep=keep) == len(said) - len(left)
+        assert await memory.messages() == [said[at] for at in left]
+        await memory.clear()
+
+
+async def test_messages_are_found_by_when_it_happened(tmp_path) -> None:
+    then = datetime(2023, 4, 1, 9, tzinfo=UTC)
+    trip = Message.user("We went to Porto", occurred_at=then)
+    for _ in range(2):
+        async with VectorMemory(journal=tmp_path / "trips.db", recent=1) as memory:
+            await memory.update([trip, Message.assistant("How was Porto?")])
+            await memory.set_goal("Where did we go, Porto?")
+            found = await memory.recall("Porto", until=then + timedelta(days=1))
+            assert [item.message for item in found] == [trip]
+            assert await memory.messages(since=then, until=then + timedelta(1)) == [trip]
+            (block, *_) = await memory.context()
+            assert ", happened 2023-04-01 09:00] user: We went to Porto" in block.content
+    async with MessagesMemory(journal=tmp_path / "trips.db") as memory:
+        assert await memory.forget(older_than=timedelta(days=1)) == 0  # it was said just now
 
 
 def test_session_keys_never_collide() -> None:

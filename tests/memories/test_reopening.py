@@ -162,7 +162,7 @@ class Story:
                     memory.control.step += 1
                     await memory.checkpoint()
             case "clear":
-                await memory.clear(keep_pinned=bool(number % 2))
+                await memory.clear(keep="pinned" if number % 2 else None)
             case "checkpoint":
                 memory.control.step += 1
                 await memory.checkpoint()

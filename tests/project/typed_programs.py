@@ -5,7 +5,7 @@ A line that must be refused carries an ignore of both checkers, which they repor
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from enum import Enum
 from typing import Any, Literal, assert_never, assert_type
 
@@ -128,6 +128,18 @@ async def misspelt_options_are_refused(brain: Brain) -> None:
     create_net("react", "demo", promt="x")  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
     create_memory("windowed", max_mesages=3)  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
     await run_net(react("demo"), "go", max_step=3)  # type: ignore[call-overload] # pyright: ignore[reportCallIssue]
+
+
+class Quiet(MessagesMemory):
+    async def update(self, messages: list[Message]) -> None:  # need not tell what was added
+        await super().update(messages)
+
+
+async def added_messages_have_ids(memory: Memory) -> None:
+    for message_id in await MessagesMemory(dedupe=2).update([Message.user("hi")]):
+        await memory.update([Message.user(message_id)])
+    assert_type(await memory.update([]), Sequence[str] | None)
+    await WindowedMemory().clear(keep=lambda message: message.pinned)
 
 
 async def options_have_types(brain: Brain) -> None:

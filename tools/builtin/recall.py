@@ -99,4 +99,7 @@ def _show(message: Any, conversation: str | None) -> str:
         who = f"result of {message.name or 'a tool'}"
     if message.role == "tool" or message.sent_from is not None:
         text = as_data(text)
-    return f"{message.created_at:%Y-%m-%d %H:%M}{where} {who}: {text}"
+    when = f"{message.created_at:%Y-%m-%d %H:%M}"
+    if message.occurred_at is not None:
+        when += f", happened {message.occurred_at:%Y-%m-%d %H:%M}"
+    return f"{when}{where} {who}: {text}"

@@ -263,6 +263,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "is_error": False,
         "metadata": {},
         "name": None,
+        "occurred_at": None,
         "pinned": False,
         "sent_from": None,
         "tags": [],

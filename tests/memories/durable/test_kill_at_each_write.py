@@ -105,7 +105,7 @@ OPERATIONS: dict[str, Callable[[StoredMemory], Awaitable[object]]] = {
     "forget a call": lambda m: m.forget("asks"),
     "forget a text": lambda m: m.forget(text="secret"),
     "clear": lambda m: m.clear(),
-    "clear but the pinned": lambda m: m.clear(keep_pinned=True),
+    "clear but the pinned": lambda m: m.clear(keep="pinned"),
     "restore": lambda m: m.restore(snapshot()),
     "load": lambda m: m.load(snapshot()),
     "load a list": lambda m: m.load([Message.user("only", id="only")]),
