@@ -765,6 +765,7 @@ class Engine:
     async def branch(self, branch: Branch, outer: Engine) -> AsyncGenerator[Event, None]:
         """Run as a branch, from the beginning or from where the interrupted run stopped."""
         control = self.memory.control
+        self._calls.listens = outer._calls.listens
         set_run_work(self.memory, self._calls)
         if self._outside is not None:
             control = await self._begin_branch(self._budget.control, self._outside)

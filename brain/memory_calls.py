@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
@@ -12,10 +12,14 @@ from agent_brain.common.text import count_tokens
 from agent_brain.errors import LimitCheckError, LimitReachedError
 from agent_brain.limits import StopReason
 from agent_brain.memories.base import Memory
+from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.runs.work import EMBEDDING, set_run_work
 from agent_brain.states.events import (
+    KINDS,
     NOWHERE,
+    OF_MEMORIES,
     Event,
+    OtherEvent,
     Position,
     ResponseStarted,
     UsageReported,
@@ -33,6 +37,9 @@ if TYPE_CHECKING:
     from agent_brain.states.work import WorkContext
 
 
+_REPORTS = {event.kind: event for event in OF_MEMORIES}
+
+
 class MemoryCalls:
     """Makes what a memory needs in a run: with its hooks, limits, usage and trace.
 
@@ -45,6 +52,7 @@ class MemoryCalls:
         hooks: The hooks of the run, if there are any.
         at: The position while there is no step.
         budget: Counts what is used.
+        listens: Whether somebody reads the events of the run.
 
     Attributes:
         budget: Counts what is used.
@@ -52,6 +60,7 @@ class MemoryCalls:
         error: Ends the run after the step: a strict limit could not count a call.
         events: Events that were not yielded yet.
         hooks: The hooks of the run.
+        listens: Whether somebody reads the events of the run.
         memory: The memory.
     """
 
@@ -64,13 +73,21 @@ class MemoryCalls:
         "error",
         "events",
         "hooks",
+        "listens",
         "memory",
     )
 
     def __init__(
-        self, memory: Memory, hooks: Pipeline | None, at: Position, budget: Budget
+        self,
+        memory: Memory,
+        hooks: Pipeline | None,
+        at: Position,
+        budget: Budget,
+        *,
+        listens: bool = False,
     ) -> None:
         self.memory = memory
+        self.listens = listens
         self.hooks = hooks
         self._at = at
         self.budget = budget
@@ -103,7 +120,7 @@ class MemoryCalls:
             for event in self.events:
                 self._charge(event)
         self._engine, self._over, self.cut_short = None, True, None
-        self.events = []
+        self.events, self.listens = [], False
         if self.hooks is None:
             set_run_work(self.memory, None)
         else:
@@ -151,6 +168,24 @@ class MemoryCalls:
     def _charge(self, event: Event) -> None:
         if isinstance(event, UsageReported):
             self.budget.charge(event.usage, event.purpose)
+
+    def report(self, kind: str, fields: Mapping[str, Any]) -> None:
+        """Yield an event of the memory where those of its calls are yielded.
+
+        Raises:
+            MemoryUseError: Events of this kind are not for memories.
+            TypeError: The fields are others.
+        """
+        if (made := _REPORTS.get(kind)) is not None:
+            event = made(**fields, at=self.at)
+        elif kind in KINDS:
+            raise MemoryUseError(
+                f"report({kind!r}, …): such events are not reported by memories; use a kind of "
+                f"your own, or {', '.join(map(repr, _REPORTS))}"
+            )
+        else:
+            event = OtherEvent(kind, dict(fields), at=self.at)
+        self._report(event)
 
     async def model_call(self, call: ModelCall, purpose: str) -> AsyncGenerator[Event, None]:
         """Make a model call; yield its events."""

@@ -154,7 +154,9 @@ class Run(AsyncResource, Generic[OutputT_co]):
         self._observed_at = NOWHERE
         self.ended = False
         self.run_id = new_id("run")
-        self._calls = MemoryCalls(plan.memory, self._hooks, Position(self.run_id), self._budget)
+        self._calls = MemoryCalls(
+            plan.memory, self._hooks, Position(self.run_id), self._budget, listens=steered
+        )
         self._reads: Reads = bool(plan.sources) or reads  # which are read again after each step
         timed = plan.limits.timeout is not None
         in_scopes = self._reads is not False and (timed or (steered and needs_scope()))
@@ -595,7 +597,7 @@ class Run(AsyncResource, Generic[OutputT_co]):
 
     def _last_events(self) -> list[Event]:
         """Return the events of the last step, which is written now, and of the end."""
-        late = [] if self._engine is None else self._engine.late
+        late = [] if self._engine is None else [*self._engine.late, *self._calls.events]
         return [*late, self._finished_event()]
 
     def _finished_event(self) -> RunFinished:

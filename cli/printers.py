@@ -15,11 +15,16 @@ from agent_brain.common.text import count_of, to_compact_json
 from agent_brain.memories import Message
 from agent_brain.states.events import (
     KINDS,
+    OF_MEMORIES,
     ActionFinished,
     ActionRequested,
     ApprovalRequested,
+    ContextCompacted,
     Event,
+    FactsLearned,
     InputRequested,
+    MessagesRecalled,
+    MessagesTrimmed,
     RunFailed,
     RunFinished,
     RunStarted,
@@ -139,7 +144,13 @@ class LivePrinter:
                 parts += [count_of(usage.total_tokens, "token")] if usage.total_tokens else []
                 parts += [f"${usage.cost:.4f}"] if usage.cost else []
                 return "end", ", ".join(parts), "dim"
-        if event.kind not in KINDS:  # of the program's own class
+        return self._other_line(event)
+
+    def _other_line(self, event: Event) -> tuple[str, str, str] | None:
+        """Return that of an event of a memory, or of the program's own class."""
+        if isinstance(event, OF_MEMORIES):
+            return ("memory", _by_memory(event), "dim") if self.verbose else None
+        if event.kind not in KINDS:
             return event.kind, brief(to_compact_json(event.fields())), "cyan"
         return None
 
@@ -159,6 +170,23 @@ def make_printer(
         debug=options.debug,
         echo=echo,
     )
+
+
+def _by_memory(event: Event) -> str:
+    """Return what a memory did, in words."""
+    match event:
+        case MessagesRecalled(items=items, tokens=tokens):
+            of = [(sum(item.what == what for item in items), what) for what in ("fact", "message")]
+            found = " and ".join(count_of(count, what) for count, what in of if count)
+            return f"recalled {found} ({count_of(tokens, 'token')})"
+        case MessagesTrimmed(ids=ids):
+            return f"{count_of(len(ids), 'message')} left the window"
+        case ContextCompacted(tokens_before=before, tokens_after=after):
+            return f"summarised {count_of(event.count, 'message')}: {before:,} tokens to {after:,}"
+        case FactsLearned(added=added, replaced=replaced, refused=refused):
+            found = f"{count_of(len(added), 'fact')} from {count_of(event.read, 'message')}"
+            return f"learned {found}, {len(replaced)} replaced, {sum(refused.values())} refused"
+    return event.kind
 
 
 def _location(event: Event) -> str:

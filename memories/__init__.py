@@ -40,6 +40,7 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.memories.message import is_partial as is_partial
     from agent_brain.memories.messages import MessagesMemory as MessagesMemory
     from agent_brain.memories.recall.results import Recalled as Recalled
+    from agent_brain.memories.recall.results import RecalledItem as RecalledItem
     from agent_brain.memories.registry import create_memory as create_memory
     from agent_brain.memories.registry import memory_names as memory_names
     from agent_brain.memories.registry import register_memory as register_memory

@@ -207,6 +207,27 @@ class Memory(RunMemory, AsyncResource):
         """
         return working_for(self.run_work, purpose)
 
+    def report(self, kind: str, **fields: Any) -> None:
+        """Tell the readers of a run what the memory does by itself, as an event of the run.
+
+        Nothing happens outside of a run, and if nobody reads its events; ``self.heard`` says so
+        beforehand, where it takes work to know what to tell::
+
+            self.report("trimmed", ids=tuple(gone))
+
+        Args:
+            kind: ``"recalled"``, ``"trimmed"``, ``"compacted"`` or ``"learned"``, or a kind of your
+                own, whose event is an :class:`~agent_brain.states.OtherEvent`.
+            **fields: The fields of the event: those of ``MessagesRecalled``, ``MessagesTrimmed``,
+                ``ContextCompacted`` or ``FactsLearned``; of an own kind, any JSON values.
+
+        Raises:
+            MemoryUseError: Events of this kind are not for memories.
+            TypeError: The fields are others.
+        """
+        if self.run_work is not None and self.run_work.listens:
+            self.run_work.report(kind, fields)
+
     async def _before_turn(self) -> EarlierTurns:
         """Return what :meth:`_note_new_turn` needs to know from before a turn."""
         kind = type(self)

@@ -24,8 +24,10 @@ from agent_brain.memories.options import RecallOptions, SessionOptions
 from agent_brain.memories.recall.results import (
     CONVERSATION,
     Recalled,
+    RecalledItem,
     checked_score,
     recalled_block,
+    report_recalled,
 )
 from agent_brain.memories.store import removal
 from agent_brain.memories.store.checks import whole_number
@@ -272,7 +274,10 @@ class LayeredMemory(Retagged, WrappingMemory):
             score["where"] = self._is_quoted
         long = cast("VectorMemory", self.long)
         found = await long.recall(goal[-1].content, self.k, **score)
-        return self._quoted([item.message for item in found if item.message.id not in held])
+        block = self._quoted([item.message for item in found if item.message.id not in held])
+        items = (RecalledItem(m.id, s, self._elsewhere(m)) for m, s in map(_scored, found))
+        report_recalled(self, goal[-1], block, items)
+        return block
 
     def _quoted(self, found: Sequence[Message]) -> list[Message]:
         return recalled_block(found, self.recall_tokens, count_tokens, self._elsewhere)
@@ -518,6 +523,10 @@ class LayeredMemory(Retagged, WrappingMemory):
         )
         copied.resumed, copied.lasting = short.resumed, short.lasting
         return copied
+
+
+def _scored(found: Recalled) -> tuple[Message, float]:
+    return found.message, found.score
 
 
 class _Part(BaseModel):

@@ -284,6 +284,8 @@ class StoredMemory(Retagged, Exported):
             begin()
             if store.evicted:
                 await self._hand_over()
+            if store.log.leaving:
+                self._report_leaving()
             return
 
         def plan() -> list[Change]:
@@ -296,6 +298,8 @@ class StoredMemory(Retagged, Exported):
 
         with session.beginning() if beginning is not None else nullcontext():
             await self._carry_out(store.change(plan, then=begin))
+        if store.log.leaving:
+            self._report_leaving()
 
     async def update(self, messages: list[Message]) -> list[str] | Any:  # a subclass: maybe None
         """Add ``messages`` in this order, all or none; known IDs, and repetitions, are ignored.
@@ -328,7 +332,18 @@ class StoredMemory(Retagged, Exported):
             fresh = changes[0].messages if changes else ()
         if store.evicted:
             await self._hand_over()
+        if store.log.leaving:
+            self._report_leaving()
         return [*map(ID, fresh)]
+
+    def _begin_reporting(self) -> None:
+        self.store.log.leaving = []
+
+    def _report_leaving(self) -> None:
+        """Report what has left the views, as long as somebody reads that."""
+        log = self.store.log
+        left, log.leaving = log.leaving, [] if self.heard else None
+        self.report("trimmed", ids=tuple(dict.fromkeys(left or ())))
 
     @property
     def _in_step(self) -> bool:

@@ -249,7 +249,22 @@ class SummaryMemory(StoredMemory):
         await self.store.change(plan)
         if done < len(portions):
             self._wait_for_more()
-        return view.state == state
+        if view.state != state:
+            return False
+        if self.heard:
+            self._report_compacted(chosen, str(before.get("text", "")))
+        return True
+
+    def _report_compacted(self, chosen: list[Message], before: str) -> None:
+        self._begin_reporting()  # they have not left for nowhere
+        read = sum(message_tokens(message, self._counter) for message in chosen)
+        self.report(
+            "compacted",
+            count=len(chosen),
+            tokens_before=read + self._counter(before),
+            tokens_after=self._counter(self.summary),
+            level=self.level,
+        )
 
     def _wait_for_more(self) -> None:
         """Try again when more messages have come."""

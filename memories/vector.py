@@ -17,7 +17,13 @@ from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError
 from agent_brain.memories.message import Message, Role, checked_messages
 from agent_brain.memories.options import StoreOptions
 from agent_brain.memories.recall.indexing import EAGER, Indexing
-from agent_brain.memories.recall.results import Recalled, checked_score, recalled_block
+from agent_brain.memories.recall.results import (
+    Recalled,
+    RecalledItem,
+    checked_score,
+    recalled_block,
+    report_recalled,
+)
 from agent_brain.memories.recall.search import Search
 from agent_brain.memories.recall.tenant import Scope, TenantSessions, checked_scope
 from agent_brain.memories.runs.work import EMBEDDING
@@ -299,7 +305,9 @@ class VectorMemory(StoredMemory):
                 itself=goal.id,
             )
         found = [message for hit in hits if (message := self.store.log.get(hit.id)) is not None]
-        return recalled_block(found, self._recalled_tokens, self._counter)
+        block = recalled_block(found, self._recalled_tokens, self._counter)
+        report_recalled(self, goal, block, (RecalledItem(hit.id, hit.score) for hit in hits))
+        return block
 
     async def recall(
         self,

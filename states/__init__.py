@@ -38,9 +38,13 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.states.events import ActionStarted as ActionStarted
     from agent_brain.states.events import AgentEvent as AgentEvent
     from agent_brain.states.events import ApprovalRequested as ApprovalRequested
+    from agent_brain.states.events import ContextCompacted as ContextCompacted
     from agent_brain.states.events import Event as Event
+    from agent_brain.states.events import FactsLearned as FactsLearned
     from agent_brain.states.events import InputRequested as InputRequested
     from agent_brain.states.events import MessageReceived as MessageReceived
+    from agent_brain.states.events import MessagesRecalled as MessagesRecalled
+    from agent_brain.states.events import MessagesTrimmed as MessagesTrimmed
     from agent_brain.states.events import OtherEvent as OtherEvent
     from agent_brain.states.events import Position as Position
     from agent_brain.states.events import ResponseStarted as ResponseStarted

@@ -11,7 +11,7 @@ Programs may define and yield events of their own; read back, they are :class:`O
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -24,6 +24,7 @@ from agent_brain.common.secrets import scrub
 from agent_brain.common.slots import set_slots_directly
 from agent_brain.common.text import clean, clean_json, to_compact_json, to_json_data
 from agent_brain.memories.message import Message
+from agent_brain.memories.recall.results import RecalledItem
 from agent_brain.states.errors import RecordedError
 from agent_brain.states.usage import Usage
 from agent_brain.tools.action import Action
@@ -249,6 +250,76 @@ class UsageReported(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class MessagesRecalled(Event):
+    """The memory has found something that fits the goal, and shows it to the model.
+
+    It is reported once as long as the same is shown for the same goal.
+
+    Attributes:
+        query: What it was looked for with.
+        items: What is shown, best first: messages, facts, or both.
+        tokens: How many tokens that takes, estimated.
+    """
+
+    kind: ClassVar[Literal["recalled"]] = "recalled"
+    query: str
+    items: tuple[RecalledItem, ...]
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class MessagesTrimmed(Event):
+    """Messages have left the window of recent messages; the memory may still hold them.
+
+    Attributes:
+        ids: Their IDs, in order.
+    """
+
+    kind: ClassVar[Literal["trimmed"]] = "trimmed"
+    ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ContextCompacted(Event):
+    """The memory has summarised messages, and shows the model the summary in their place.
+
+    Attributes:
+        count: How many messages they are.
+        tokens_before: The tokens of these messages and of the summary before.
+        tokens_after: The tokens of the summary.
+        level: How often the summary itself has been summarised.
+    """
+
+    kind: ClassVar[Literal["compacted"]] = "compacted"
+    count: int
+    tokens_before: int
+    tokens_after: int
+    level: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FactsLearned(Event):
+    """The memory has read what was said, and keeps what it has learned from it.
+
+    Attributes:
+        session: The conversation that it has read.
+        added: IDs of the facts that it has added.
+        replaced: IDs of the facts that these have replaced.
+        refused: How many facts it has not taken over, by reason.
+        read: How many messages it has read.
+        calls: How many model calls that took.
+    """
+
+    kind: ClassVar[Literal["learned"]] = "learned"
+    session: str | None = None
+    added: tuple[str, ...] = ()
+    replaced: tuple[str, ...] = ()
+    refused: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    read: int = 0
+    calls: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class StuckDetected(Event):
     """The run repeats itself: first the model gets a hint, later the run is stopped."""
 
@@ -353,6 +424,10 @@ AgentEvent: TypeAlias = (
     | ActionFinished
     | ResponseStarted
     | UsageReported
+    | MessagesRecalled
+    | MessagesTrimmed
+    | ContextCompacted
+    | FactsLearned
     | StuckDetected
     | ApprovalRequested
     | InputRequested
@@ -364,5 +439,13 @@ AgentEvent: TypeAlias = (
 
 for _kind in get_args(AgentEvent):
     set_slots_directly(_kind)
+
+OF_MEMORIES: tuple[type[Event], ...] = (
+    MessagesRecalled,
+    MessagesTrimmed,
+    ContextCompacted,
+    FactsLearned,
+)
+"""What a memory reports of its own accord."""
 
 KINDS = frozenset(kind.kind for kind in get_args(AgentEvent))  # what a program's own kind is not in

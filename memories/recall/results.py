@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, cast
 
-from agent_brain.common.text import as_data
+from agent_brain.common.text import as_data, count_tokens
 from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.message import Message, Role, text_for_model
-from agent_brain.memories.views.tokens import MESSAGE_TOKENS, Counter, cut
+from agent_brain.memories.views.tokens import MESSAGE_TOKENS, Counter, cut, message_tokens
+
+if TYPE_CHECKING:
+    from agent_brain.memories.base import Memory
 
 HEAD = (
     "Recalled from {where}, in order of time (UTC). It may be out of date, and it is a record of "
@@ -42,6 +46,23 @@ class Recalled:
     score: float
     why: Mapping[str, float]
     session: str = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class RecalledItem:
+    """What a memory has recalled for the model, in an event: a message or a fact.
+
+    Attributes:
+        id: Its ID.
+        score: How well it fits the question; None if that was not measured.
+        session: The conversation that it is from; None for this one.
+        what: Whether it is a message or a fact.
+    """
+
+    id: str
+    score: float | None = None
+    session: str | None = None
+    what: Literal["message", "fact"] = "message"
 
 
 def recalled_block(
@@ -87,6 +108,27 @@ def recalled_block(
             created_at=quoted[-1][0].created_at,
         )
     ]
+
+
+def report_recalled(
+    memory: Memory, goal: Message, block: Sequence[Message], items: Iterable[RecalledItem]
+) -> None:
+    """Report what a memory shows for a goal, unless it has reported the same.
+
+    Args:
+        memory: The memory.
+        goal: The goal.
+        block: What it shows: what :func:`recalled_block` returned.
+        items: What was found, best first; it is looked at if somebody reads the events of the run.
+    """
+    if not block or not memory.heard:
+        return
+    shown = {*cast("list[str]", block[0].metadata["recalled"])}
+    if memory._reported != (goal.id, shown):
+        memory._reported = goal.id, shown
+        told = tuple(item for item in items if item.id in shown)
+        tokens = message_tokens(block[0], count_tokens)
+        memory.report("recalled", query=goal.content, items=told, tokens=tokens)
 
 
 def is_of_others(message: Message) -> bool:

@@ -59,6 +59,7 @@ class RunMemory(ABC):
     _origin: Origin | None = None  # of a branch
     _beginning: Beginning | None = None  # a run that begins with the next goal
     _kept: KeptBranches | None = None  # the branches that wait, if they are in RAM
+    _reported: tuple[str, set[str]] | None = None  # for which goal, what was recalled
 
     @property
     def done(self) -> bool:
@@ -116,6 +117,14 @@ class RunMemory(ABC):
     def tenant(self) -> str | None:
         """Whose conversation it is; None if nobody was named."""
         return None
+
+    @property
+    def heard(self) -> bool:
+        """Whether somebody reads what is told with :meth:`Memory.report`."""
+        return self.run_work is not None and self.run_work.listens
+
+    def _begin_reporting(self) -> None:
+        """Note from now on what is to be reported; called when somebody begins to read it."""
 
     async def turn(self) -> list[Message]:
         """Return the current goal and what was recorded since, if the memory still holds it.

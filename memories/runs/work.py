@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol
@@ -27,7 +27,13 @@ async def with_step(writing: Awaitable[object]) -> None:
 
 
 class RunWork(Protocol):
-    """What a run offers to its memory: its hooks, limits, usage and trace."""
+    """What a run offers to its memory: its hooks, limits, usage, trace and events.
+
+    Attributes:
+        listens: Whether somebody reads the events of the run.
+    """
+
+    listens: bool
 
     async def embed(self, embedder: Embedder, texts: Sequence[str]) -> Any:
         """Return one vector for each text.
@@ -44,6 +50,10 @@ class RunWork(Protocol):
             call: The call.
             purpose: What it is for, such as ``"summary"``.
         """
+        ...
+
+    def report(self, kind: str, fields: Mapping[str, Any]) -> None:
+        """Yield an event of the run; see :meth:`Memory.report`."""
         ...
 
 
@@ -76,5 +86,7 @@ def working_for(work: RunWork | None, purpose: str) -> Iterator[None]:
 def set_run_work(memory: Memory, work: RunWork | None) -> None:
     """Let a memory, and those that it wraps, work for a run."""
     memory.run_work = work
+    if work is not None and work.listens:
+        memory._begin_reporting()
     for inner in memory.wrapped:
         set_run_work(inner, work)

@@ -39,10 +39,12 @@ class MessageLog:
         last: The last place that was given.
         moved: Whether the order differs from that of arrival.
         encoded: How many messages are still JSON text.
+        leaving: IDs of what has left the views and is to be reported; None if nobody reads it.
     """
 
     def __init__(self) -> None:
         self.last = 0
+        self.leaving: list[str] | None = None
         self.clear()
 
     def clear(self) -> None:

@@ -45,6 +45,7 @@ async def replay_session(store: MessageStore, rows: Rows) -> None:
     found = None if tail is None else await in_thread_if_much(rows.lines, _survey, rows)
     session.reading.in_progress = True
     goal_id, start = store.goal_id, 0
+    leaving, store.log.leaving = store.log.leaving, None  # it has left before
     try:
         while True:
             store.reset()
@@ -64,6 +65,7 @@ async def replay_session(store: MessageStore, rows: Rows) -> None:
             tail = 4 * (tail or 1)  # the window was not full: it reaches further back
     finally:
         session.reading.in_progress, session.reading.resumes_at = False, 0
+        store.log.leaving = leaving
     session.reading.evicted, store.evicted = store.evicted, []
     if store.shared and goal_id in store.log:
         store.carry_out(GoalSet(goal_id), None)

@@ -643,6 +643,8 @@ class MessageStore:
         log, keeps = self.log, self.keeps_evicted
         if len(ids) > 1:
             ids = sorted(ids, key=log.place)
+        if log.leaving is not None:
+            log.leaving += ids
         self.evicted_upto = max(self.evicted_upto, log.place(ids[-1]))
         if not (keeps or self.in_ram or self.takes_evicted):
             log.discard(ids)

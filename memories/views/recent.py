@@ -94,6 +94,8 @@ class Recent(View):
         for message_id in leaving:
             del self._shown[message_id]
             self.left = max(self.left or 0, self.log.place(message_id))
+        if self.log.leaving is not None:
+            self.log.leaving += leaving
         if len(leaving) > len(self._shown):
             self._shown = dict.fromkeys(self._shown)  # iterating over a dict visits its gaps
         return ()

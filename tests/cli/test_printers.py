@@ -13,13 +13,17 @@ from agent_brain.cli.printers import LivePrinter, make_printer
 from agent_brain.cli.sanitize import brief, call_text, one_line, sanitize
 from agent_brain.cli.screen import Screen
 from agent_brain.common.text import cut_line
-from agent_brain.memories import Message
+from agent_brain.memories import Message, RecalledItem
 from agent_brain.states.events import (
     ActionFinished,
     ActionRequested,
     ApprovalRequested,
+    ContextCompacted,
     Event,
+    FactsLearned,
     InputRequested,
+    MessagesRecalled,
+    MessagesTrimmed,
     Position,
     RunFailed,
     RunFinished,
@@ -53,6 +57,25 @@ def live(*events, **options):
     for event in events:
         printer(event)
     return out.getvalue()
+
+
+BY_MEMORY = [
+    MessagesRecalled("Where?", (RecalledItem("a", 0.7), RecalledItem("f", what="fact")), 1_200),
+    MessagesTrimmed(("a",)),
+    ContextCompacted(20, 1_500, 300),
+    FactsLearned(added=("f",), refused={"no such quote": 2}, read=7),
+]
+
+
+def test_what_a_memory_does_is_shown_on_request():
+    assert live(*BY_MEMORY) == ""
+    lines = [" ".join(line.split()) for line in live(*BY_MEMORY, verbose=True).splitlines()]
+    assert lines == [
+        "memory recalled 1 fact and 1 message (1,200 tokens)",
+        "memory 1 message left the window",
+        "memory summarised 20 messages: 1,500 tokens to 300",
+        "memory learned 1 fact from 7 messages, 0 replaced, 2 refused",
+    ]
 
 
 def test_text_is_visible_piece_by_piece():

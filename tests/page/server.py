@@ -16,6 +16,7 @@ from starlette.applications import Starlette
 from agent_brain import Brain
 from agent_brain.memories import Journal
 from agent_brain.serving import Sessions
+from agent_brain.serving.sessions import MakeMemory
 from agent_brain.serving.web import make_app
 
 PATIENCE = 60.0  # seconds
@@ -29,6 +30,7 @@ class PageServer:
         journal: Where the sessions are kept.
         grace: Seconds without a reader after which a run is stopped.
         around: Puts the application into another one, which is served.
+        memory: The name of the memory, or what makes it.
         options: Options of ``make_app``.
     """
 
@@ -39,10 +41,11 @@ class PageServer:
         journal: Path | Journal | None = None,
         grace: float = 30.0,
         around: Callable[[Starlette], Starlette] | None = None,
+        memory: str | MakeMemory = "messages",
         **options: Any,
     ) -> None:
         inner = make_app(
-            Sessions(brain, journal=journal, grace=grace), **({"user": "ann"} | options)
+            Sessions(brain, memory, journal=journal, grace=grace), **({"user": "ann"} | options)
         )
         app = inner if around is None else around(inner)
         app.router.lifespan_context = inner.router.lifespan_context

@@ -11,6 +11,7 @@ from playwright.sync_api import expect
 
 from agent_brain import Brain, tool
 from agent_brain.demo import demo_tools
+from agent_brain.memories import Message, VectorMemory
 from agent_brain.states import LiteLLM, Usage
 from agent_brain.states.models.llm import Finish, Thought
 from agent_brain.tools import Action, Media, ToolContext, ToolResult
@@ -315,3 +316,20 @@ def test_an_event_of_a_class_of_its_own_is_a_line(serve, open_chat):
         "pages_read: done: 3, total: 7, note: é <b>"
     )
     expect(chat.answers.last).to_have_text("Three of seven.")
+
+
+def test_what_the_memory_does_is_told_in_small_lines(serve, open_chat):
+    async def make(_: object) -> VectorMemory:
+        memory = VectorMemory(recent=1)
+        await memory.update([Message.user("Ines lives in Porto."), Message.user("Other talk")])
+        return memory
+
+    chat = open_chat(serve(Brain(llm=Script(["Porto."])), memory=make).url)
+
+    chat.ask("Where does Ines live?")
+    chat.wait_until_idle()
+
+    lines = chat.log.locator(".memory-note")
+    expect(lines).to_have_text(
+        ["1 message left the window.", re.compile(r"^Recalled 2 messages: \d+ tokens\.$")]
+    )

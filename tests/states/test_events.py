@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from agent_brain.memories import Message
+from agent_brain.memories import Message, RecalledItem
 from agent_brain.states import (
     ActionFinished,
     ActionRequested,
@@ -130,6 +130,15 @@ BY_HINT = {
     "done": st.floats(),
     "total": st.none() | st.floats(),
     "until": st.datetimes(timezones=st.just(UTC)),
+    "items": st.lists(
+        st.builds(RecalledItem, st.text(), st.none() | st.floats(0, 1), st.none() | st.text())
+    ).map(tuple),
+    "refused": st.dictionaries(st.text(), st.integers(0), max_size=2),
+    **dict.fromkeys(["ids", "added", "replaced"], st.lists(st.text(), max_size=2).map(tuple)),
+    **dict.fromkeys(
+        ["tokens", "tokens_before", "tokens_after", "level", "count", "read", "calls"],
+        st.integers(0),
+    ),
 }
 OPTIONAL = st.none() | st.text()
 

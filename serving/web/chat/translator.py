@@ -14,6 +14,7 @@ from agent_brain.serving.web.chat.wait_ids import wait_id
 from agent_brain.serving.web.translator import PartT, Translator
 from agent_brain.states.events import (
     KINDS,
+    OF_MEMORIES,
     ActionFinished,
     ActionRequested,
     ActionStarted,
@@ -147,7 +148,8 @@ class ChatTranslator(Translator[PartT]):
             case MessageReceived():
                 return self._steering(event)
             case _:
-                return [] if event.kind in KINDS else self._own_event(event)
+                own = event.kind not in KINDS or isinstance(event, OF_MEMORIES)
+                return self._own_event(event) if own else []
 
     # Texts
 
@@ -282,7 +284,7 @@ class ChatTranslator(Translator[PartT]):
 
     @abstractmethod
     def _own_event(self, event: Event) -> list[PartT]:
-        """Tell of an event of the program's own class."""
+        """Tell of an event of a memory, or of the program's own class."""
 
     def _needs_client(self, action: Action) -> bool:
         """Return whether the client is to run a call."""

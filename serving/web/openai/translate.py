@@ -14,6 +14,7 @@ from agent_brain.serving.web.openai.shown import Shown
 from agent_brain.serving.web.openai.token_limit import TokenLimit
 from agent_brain.serving.web.translator import Translator
 from agent_brain.states.events import (
+    OF_MEMORIES,
     ActionFinished,
     ActionRequested,
     ActionStarted,
@@ -46,6 +47,7 @@ _BEFORE_OUTPUT = (
     StateEntered,
     StateExited,
     UsageReported,
+    *OF_MEMORIES,
 )
 HOW = "Answer 'yes', 'no' and the reason, or 'edit' and the new arguments as a JSON object."
 NOT_KEPT = "This conversation is not kept, so the answer cannot be given: send X-Session-Id."

@@ -5,7 +5,7 @@ import { MarkdownView } from "./markdown/view.js";
 import { CUT_OFF, folded, userMessage } from "./messages.js";
 import { note } from "./notes.js";
 import { ToolCard } from "./tool_card.js";
-import { usageText } from "./usage.js";
+import { counted, usageText } from "./usage.js";
 
 const ENDS = {
   max_steps: "The run has reached its limit of steps.",
@@ -119,6 +119,32 @@ export class Turn {
   on_stuck_detected({ reason, verdict }) {
     const next = verdict === "hint" ? "The model gets a hint." : "The run ends.";
     this.#note(`The run repeats itself: ${reason}. ${next}`, "warning");
+  }
+
+  on_recalled({ path, items, tokens }) {
+    const of = (what) => items.filter((item) => item.what === what).length;
+    const found = ["fact", "message"].filter(of).map((what) => counted(of(what), what));
+    this.#told(path, `Recalled ${found.join(" and ")}: ${counted(tokens, "token")}.`);
+  }
+
+  on_trimmed({ path, ids }) {
+    this.#told(path, `${counted(ids.length, "message")} left the window.`);
+  }
+
+  on_compacted({ path, count, tokens_before: before, tokens_after: after }) {
+    const sizes = `${counted(before, "token")} became ${counted(after, "token")}`;
+    this.#told(path, `Summarised ${counted(count, "message")}: ${sizes}.`);
+  }
+
+  on_learned({ path, added, replaced, read }) {
+    const changed = replaced.length ? `, ${replaced.length} replaced` : "";
+    const facts = counted(added.length, "fact");
+    this.#told(path, `Learned ${facts}${changed} from ${counted(read, "message")}.`);
+  }
+
+  /** Say in a small line what the memory did. */
+  #told(path, text) {
+    this.#branch(path).append(el("p", { class: "memory-note" }, text));
   }
 
   on_usage_reported({ usage }) {

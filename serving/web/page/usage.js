@@ -14,6 +14,11 @@ export function usageText(usage) {
   return parts.join(", ");
 }
 
+/** Return a number with its noun, such as "1 message" or "2,000 messages". */
+export function counted(number, noun) {
+  return `${NUMBER.format(number)} ${noun}${number === 1 ? "" : "s"}`;
+}
+
 /** Return a cost in dollars; null, as for a model whose price is not known, is "unknown". */
 export function costText(cost) {
   if (cost === null) return "unknown";

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from agent_brain import Brain, Limits, react
 from agent_brain.errors import BrainUseError
+from agent_brain.memories import Message, WindowedMemory
 from agent_brain.nets import ParallelState, SubnetState
 from agent_brain.run import Run
 from agent_brain.serving.web.ag_ui.translate import AgUiTranslator
@@ -313,3 +314,13 @@ async def test_an_event_of_a_class_of_its_own_is_data():
     found = await translate_run(Brain(reading_net()).stream("Read."))
     [own] = [each for each in found if each["type"] == "CUSTOM"]
     assert (own["name"], own["value"]) == ("pages_read", FIELDS)
+
+
+@pytest.mark.anyio
+async def test_what_a_memory_does_is_data():
+    memory, before = WindowedMemory(max_messages=2), Message.user("Before")
+    await memory.update([before, Message.user("This")])
+    talking = Brain("react", memory, llm=ScriptedLLM(["Hi"]))
+    found = await translate_run(talking.stream("Hello"))
+    own = next(each for each in found if each["type"] == "CUSTOM")
+    assert (own["name"], own["value"]["ids"]) == ("trimmed", [before.id])
