@@ -37,6 +37,7 @@ from agent_brain.tools.toolset import ToolLike
 
 if TYPE_CHECKING:
     from agent_brain.memories.journal.base import Journal
+    from agent_brain.memories.user.user_memory import UserMemory
     from agent_brain.recording.replay import Replay
     from agent_brain.states.model_trace import CallTrace
     from agent_brain.tools.mcp import McpSource
@@ -83,6 +84,8 @@ class Brain(AsyncResource, Generic[OutputT_co]):
             well: ``await memory.model_calls()`` returns it. It needs a built-in memory.
         net_options: For a net by name: further options of its function.
         memory_options: For a memory by name: options of its class.
+        user: What is known about the user: shown to models, changed with its tools, and learned
+            from the conversation when the brain is closed.
 
     Raises:
         BrainDefinitionError: Arguments that do not go together.
@@ -130,12 +133,16 @@ class Brain(AsyncResource, Generic[OutputT_co]):
         trace: bool = False,
         net_options: Mapping[str, Any] | None = None,
         memory_options: Mapping[str, Any] | None = None,
+        user: UserMemory | None = None,
     ) -> None:
         self._owned: list[LLM | Memory] = []
         self._made: tuple[str, dict[str, Any]] | None = None  # how the memory was made
         self._sources: tuple[ToolSource, ...] = ()
         self._last_result: Result[OutputT_co] | None = None
         self.memory = self._find_memory(memory, tools, memory_options)
+        if user is not None:
+            self.memory = user.over(self.memory, close=isinstance(memory, str))
+            self._owned = [self.memory]
         self.net = self._find_net(net, llm, output_type, net_options)
         self.limits = _checked("limits", limits, Limits)
         self.stuck = None if stuck is None else _checked("stuck", stuck, StuckPolicy)

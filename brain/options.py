@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypedDict
 
 from agent_brain.limits import Limits
+from agent_brain.memories.user.user_memory import UserMemory
 from agent_brain.states.hooks import Hook
 from agent_brain.states.models.llm import LLM
 from agent_brain.stuck import StuckPolicy
@@ -24,6 +25,7 @@ class BrainOptions(TypedDict, total=False):
     trace: bool
     net_options: Mapping[str, Any] | None
     memory_options: Mapping[str, Any] | None
+    user: UserMemory | None
 
 
 class ToolOptions(TypedDict, total=False):

@@ -26,6 +26,8 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.nets.library.graph_operations import Score as Score
     from agent_brain.nets.library.handoff import HandoffAgent as HandoffAgent
     from agent_brain.nets.library.handoff import handoff as handoff
+    from agent_brain.nets.library.learn import Learn as Learn
+    from agent_brain.nets.library.learn import learn as learn
     from agent_brain.nets.library.plan_execute import PlanExecute as PlanExecute
     from agent_brain.nets.library.plan_execute import plan_execute as plan_execute
     from agent_brain.nets.library.plan_execute import tools_succeeded as tools_succeeded

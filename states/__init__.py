@@ -58,6 +58,7 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.states.events import TextDelta as TextDelta
     from agent_brain.states.events import ToolProgress as ToolProgress
     from agent_brain.states.events import UsageReported as UsageReported
+    from agent_brain.states.extracting import model_extractor as model_extractor
     from agent_brain.states.function import FunctionState as FunctionState
     from agent_brain.states.hook_requests import EmbeddingRequest as EmbeddingRequest
     from agent_brain.states.hook_requests import HookRequest as HookRequest

@@ -9,7 +9,8 @@ import anyio
 
 from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.journal.base import Journal
-from agent_brain.memories.store.session import is_branch, read_session_key, session_key
+from agent_brain.memories.sessions.listing import is_session, tenant_prefix
+from agent_brain.memories.store.session import read_session_key
 
 if TYPE_CHECKING:
     from agent_brain.memories.vector import VectorMemory
@@ -28,7 +29,7 @@ class TenantSessions:
 
     def __init__(self, journal: Journal, tenant: str, make: Callable[[str], VectorMemory]) -> None:
         self._journal = journal
-        self._prefix = session_key("", tenant)[: -len('""]')]
+        self._prefix = tenant_prefix(tenant)
         self._make = make
         self._lock = anyio.Lock()
         self._memories: dict[str, VectorMemory] = {}
@@ -39,7 +40,7 @@ class TenantSessions:
             names = {
                 key: read_session_key(key)[0]
                 for key in await self._journal.sessions(self._prefix)
-                if not is_branch(key)
+                if is_session(key)
             }
             for key in self._memories.keys() - names.keys():
                 await self._memories.pop(key).aclose()

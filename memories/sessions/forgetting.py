@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
 from inspect import isawaitable
 from typing import Any, TypeAlias, Unpack, cast
@@ -13,12 +13,12 @@ from agent_brain.memories.base import Memory
 from agent_brain.memories.branches.forgetting import stored_in
 from agent_brain.memories.errors import JournalError
 from agent_brain.memories.journal.base import Journal
-from agent_brain.memories.sessions.listing import is_session
+from agent_brain.memories.sessions.listing import sessions_of, tenant_prefix
 from agent_brain.memories.sessions.redaction import redact
 from agent_brain.memories.store.choice import forgettable
 from agent_brain.memories.store.expiry import utc_now
 from agent_brain.memories.store.filters import ForgetOptions
-from agent_brain.memories.store.session import read_session_key, session_key
+from agent_brain.memories.store.session import USER_SESSION, session_key
 from agent_brain.memories.stored import StoredMemory
 from agent_brain.memories.views.calls import Calls
 from agent_brain.memories.views.everything import Everything
@@ -32,13 +32,15 @@ async def forget_in_sessions(
     *,
     tenant: str | None,
     memory: MakeMemory | None = None,
+    without: Collection[str] = (),
     **which: Unpack[ForgetOptions],
 ) -> int:
     """Forget in every session of a tenant, as :meth:`StoredMemory.forget` does in one.
 
     Forks are sessions too, and so are the long-term memories in the journal; their branches,
     history and recorded calls are reached with them. With ``text`` alone, the stored events of a
-    queue's runs and the titles of a server's sessions lose the text too::
+    queue's runs, the titles of a server's sessions and what is known about the user
+    (:class:`UserMemory`) lose the text too::
 
         await forget_in_sessions(journal, tenant="ann", text="4111 1111 1111 1111")
 
@@ -51,6 +53,7 @@ async def forget_in_sessions(
         memory: Makes the memory of a session from ``journal``, ``session`` and ``tenant``. Give the
             kind that the sessions have if it stores something elsewhere, such as a
             :class:`VectorMemory` its vectors. Default: one that reads any session.
+        without: Names of sessions to leave as they are.
         **which: As for :meth:`StoredMemory.forget`.
 
     Returns:
@@ -61,13 +64,15 @@ async def forget_in_sessions(
         JournalError: Some sessions could not be changed, as they are in use or the journal fails;
             what is to be forgotten in the others is. Call it again.
     """
+    from agent_brain.memories.user.erasing import forget_known
+
     choice = forgettable(None, which, utc_now())
     make = memory or _any_memory
-    prefix = session_key("", tenant)[: -len('""]')]
-    keys = [key for key in await journal.sessions(prefix) if is_session(key)]
+    names = await sessions_of(journal, tenant)
     count, failed = 0, dict[str, JournalError]()
-    for key in keys:
-        session, _ = read_session_key(key)
+    for session in names:
+        if session in without:
+            continue
         try:
             made = make(journal=journal, session=session, tenant=tenant)
             async with _in_use(await made if isawaitable(made) else made) as opened:
@@ -77,10 +82,14 @@ async def forget_in_sessions(
     if failed:
         reasons = "; ".join(f"{session!r}: {error}" for session, error in failed.items())
         raise JournalError(
-            f"Forgotten in {len(keys) - len(failed)} of {len(keys)} sessions of {tenant!r}. Call "
+            f"Forgotten in {len(names) - len(failed)} of {len(names)} sessions of {tenant!r}. Call "
             f"it again for these: {reasons}"
         ) from next(iter(failed.values()))
     if choice.parts:
+        if USER_SESSION not in without:
+            await forget_known(journal, tenant, which["text"])
+        prefix = tenant_prefix(tenant)
+        keys = {session_key(name, tenant) for name in (*names, USER_SESSION)}
         listed = json.dumps({"session": [tenant, ""]}, ensure_ascii=False)[: -len('""]}')]
         for key in (*await journal.sessions(prefix), *await journal.sessions(listed)):
             if key not in keys:

@@ -15,7 +15,13 @@ from agent_brain.memories.journal.base import Journal, SessionRecord
 from agent_brain.memories.store.events import MESSAGES
 from agent_brain.memories.store.kinds import NOTED, RUN, checked
 from agent_brain.memories.store.log import decode
-from agent_brain.memories.store.session import as_rows, delete_key, read_session_key, session_key
+from agent_brain.memories.store.session import (
+    USER_SESSION,
+    as_rows,
+    delete_key,
+    read_session_key,
+    session_key,
+)
 
 TITLE = 80  # characters
 FIRST = 20  # entries in which the first message of a user is looked for
@@ -64,7 +70,7 @@ async def list_sessions(
         tenant: Only the sessions of this tenant; None for those of nobody. Default: all.
         limit: At most so many.
     """
-    prefix = "[" if tenant is ... else session_key("", tenant)[: -len('""]')]
+    prefix = "[" if tenant is ... else tenant_prefix(tenant)
     records = [r for r in await journal.records(prefix) if is_session(r.key)]
     records.sort(key=lambda record: record.updated or _LONG_AGO, reverse=True)
     return [await _info(journal, record) for record in records[:limit]]
@@ -85,12 +91,26 @@ async def delete_session(journal: Journal, session: str, *, tenant: str | None =
 
 
 def is_session(key: str) -> bool:
-    """Return whether a key is that of a session, and not of a branch of one or something else."""
+    """Return whether a key is that of a conversation.
+
+    Others are of a branch of one, of what is known about a user, or of something else.
+    """
     try:
         tenant, session = json.loads(key)
     except (ValueError, TypeError, RecursionError):
         return False
-    return isinstance(session, str) and isinstance(tenant, str | None)
+    return isinstance(session, str) and isinstance(tenant, str | None) and session != USER_SESSION
+
+
+def tenant_prefix(tenant: str | None) -> str:
+    """Return what the keys of all sessions of a tenant begin with, and no other key."""
+    return session_key("", tenant)[: -len('""]')]
+
+
+async def sessions_of(journal: Journal, tenant: str | None) -> list[str]:
+    """Return the names of the conversations of a tenant in a journal."""
+    keys = await journal.sessions(tenant_prefix(tenant))
+    return [read_session_key(key)[0] for key in keys if is_session(key)]
 
 
 async def _info(journal: Journal, record: SessionRecord) -> SessionInfo:

@@ -36,6 +36,7 @@ from agent_brain.tools.context import current_call
 
 log = get_logger(__name__)
 History: TypeAlias = int | Literal["all", "last"]
+USER_SESSION = "(user)"  # has what is known about the tenant; it is no conversation
 PRUNE_AT = 128  # outdated entries that may gather before they are removed
 
 

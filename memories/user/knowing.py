@@ -1,0 +1,125 @@
+"""A memory of a conversation that shows what is known about the user."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agent_brain.common.secrets import get_logger
+from agent_brain.common.text import count_tokens
+from agent_brain.memories.base import Memory
+from agent_brain.memories.message import Message
+from agent_brain.memories.user.facts import OWN, USER
+from agent_brain.memories.user.learning import Learned
+from agent_brain.memories.user.rendering import (
+    CLAIMS,
+    FITTING,
+    PROFILE,
+    RULES,
+    SAID,
+    block_text,
+    brief,
+    fact_line,
+    message_line,
+    within,
+)
+from agent_brain.memories.wrapper import WrappingMemory
+
+if TYPE_CHECKING:
+    from agent_brain.memories.user.user_memory import UserMemory
+
+log = get_logger(__name__)
+FACTS, MESSAGES = 10, 5  # that fit the goal, at most
+
+
+class UserAwareMemory(WrappingMemory):
+    """A memory of a conversation that shows what is known about the user, before the goal.
+
+    Shown are the profile (what the user has said, as far as its tokens reach) and blocks, other
+    current facts that fit the goal, and messages of other conversations that fit it; none of them
+    twice. Facts of others are quoted with their origin and are never part of the profile.
+
+    Args:
+        inner: The memory of the conversation.
+        user: What is known.
+        close: Close ``inner`` with it.
+    """
+
+    def __init__(self, inner: Memory, user: UserMemory, *, close: bool = True) -> None:
+        super().__init__(inner)
+        self.user = user
+        self._closes = close
+        self._shown: tuple[object, Message | None] = (None, None)
+        self._tools = user.tools() if user.mode != "program" else []
+        self.add_tools(self._tools)
+
+    async def context(self) -> list[Message]:
+        """Return what the inner memory shows, with what is known just before the goal."""
+        context = await self.inner.context()
+        goal = await self.inner.goal()
+        asked = goal[-1].content if goal else ""
+        await self.user.log.look()
+        state = [message.id for message in goal], self.user.log.place
+        if self._shown[0] != state:
+            with self.work_for("user"):
+                text = await self._brief(asked, {message.id for message in context})
+            shown = Message.user(
+                text, id=f"user:{goal[-1].id if goal else ''}", metadata={"recalled": []}
+            )
+            self._shown = state, shown if text else None
+        message = self._shown[1]
+        if message is None:
+            return context
+        at = next((i for i, m in enumerate(context) if goal and m.id == goal[-1].id), 0)
+        return [*context[:at], message, *context[at:]]
+
+    async def _brief(self, asked: str, held: set[str]) -> str:
+        user, tokens = self.user, self.user.recall_tokens
+        current = (await user.facts())[::-1]  # the newest first
+        rules = [f for f in current if f.kind == "instruction" and f.origin in OWN]
+        told = [f for f in current if f.origin in OWN and f.about == USER and f not in rules]
+        told.sort(key=lambda fact: fact.kind == "event")  # after what lasts
+        fitting = await user.fitting(asked, 2 * FACTS, ("current", "claim")) if asked else []
+        profile_lines = {fact_line(f): f for f in [*rules, *told]}
+        kept = within(profile_lines, user.profile_tokens)
+        shown = {profile_lines[line].id for line in kept}
+        others = [f for f in fitting if f.id not in shown][:FACTS]
+        known = within([fact_line(f) for f in others if f.status == "current"], tokens)
+        tokens -= sum(map(count_tokens, known))
+        claims = within([fact_line(f) for f in others if f.status == "claim"], tokens)
+        tokens -= sum(map(count_tokens, claims))
+        used = {s.message for f in [*others, *profile_lines.values()] for s in f.sources}
+        said = await user.messages(asked, MESSAGES, held | used) if asked else []
+        return brief(
+            [
+                (RULES, [line for line in kept if profile_lines[line] in rules]),
+                (PROFILE, [line for line in kept if profile_lines[line] not in rules]),
+                ("", [block_text(block) for block in await user.blocks()]),
+                (FITTING, known),
+                (CLAIMS, claims),
+                (SAID, within([message_line(each) for each in said], tokens)),
+            ]
+        )
+
+    async def learn(self) -> Learned:
+        """Learn what is new in this conversation, as :meth:`UserMemory.learn` does."""
+        with self.work_for("learn"):
+            return await self.user.learn(self.inner)
+
+    async def aclose(self) -> None:
+        """Learn from the conversation if the program writes, and close it."""
+        try:
+            if self.user.extract is not None and self.user.mode != "agent" and not self.readonly:
+                await self.learn()
+        except Exception as error:  # what was not learned now is learned the next time
+            log.warning(
+                "The end of a conversation could not be learned from: %s", error, exc_info=True
+            )
+        finally:
+            if self._closes:
+                await self.inner.aclose()
+
+    async def _over(self, inner: Memory) -> UserAwareMemory:
+        """Return a memory that shows the same over a copy of the inner one; it learns nothing."""
+        for mine in self._tools:
+            inner.available_tools.pop(mine.name, None)
+        return type(self)(inner, self.user)

@@ -1,0 +1,567 @@
+"""What is known about a user over all conversations: facts, blocks, and how they are learned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from datetime import datetime
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, get_args, overload
+from weakref import WeakKeyDictionary
+
+from anyio.abc import AsyncResource
+from pydantic import AwareDatetime, BaseModel, ValidationError
+
+from agent_brain.common.ids import new_id
+from agent_brain.common.values import error_lines
+from agent_brain.memories.base import Memory
+from agent_brain.memories.embedders.function import EmbedderLike
+from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError
+from agent_brain.memories.journal.base import Journal
+from agent_brain.memories.message import Message
+from agent_brain.memories.recall.results import Recalled
+from agent_brain.memories.store.expiry import utc_now
+from agent_brain.memories.store.filters import checked_text, moment
+from agent_brain.memories.store.options import JournalLike
+from agent_brain.memories.store.session import USER_SESSION
+from agent_brain.memories.user import erasing, learning
+from agent_brain.memories.user.blocks import Block, edit
+from agent_brain.memories.user.checking import is_known
+from agent_brain.memories.user.facts import OWN, USER, Fact, Kind, Origin, Source, Status
+from agent_brain.memories.user.learning import Extract, Learned
+from agent_brain.memories.user.log import FACT, ReadUpTo, UserLog
+from agent_brain.memories.user.novelty import is_said, says_something
+from agent_brain.memories.user.origins import has_quote, origin_of
+
+if TYPE_CHECKING:
+    from agent_brain.memories.sessions.forgetting import MakeMemory
+    from agent_brain.memories.user.knowing import UserAwareMemory
+    from agent_brain.tools.base import BaseTool
+
+Mode: TypeAlias = Literal["program", "agent", "both"]
+What: TypeAlias = Literal["facts", "messages", "both"]
+ROUNDS = 3  # searches for facts that hold, each of more than the one before
+
+
+class UserMemory(AsyncResource):
+    """What is known about one user, over all conversations: facts and blocks.
+
+    ::
+
+        user = UserMemory(journal="agents.db", tenant="ann", extract=model_extractor("openai/…"))
+        async with Brain("react", journal…, user=user) as brain:
+            ...  # the model sees what is known, and what it learns is stored at the end
+
+    It is stored in a session of its own among those of the tenant, which any number of processes
+    may write to at once. Facts are never changed: a new one replaces an old one, of which it is
+    known what it said, since when, and who said so.
+
+    Args:
+        journal: Where it is stored, which is where the user's conversations are: a journal or its
+            place, as for :class:`StoredMemory`. None keeps it in RAM only.
+        tenant: Whose it is: the tenant of the user's sessions.
+        extract: Returns the facts that messages tell, such as what
+            :func:`agent_brain.states.model_extractor` returns; None learns nothing by itself.
+        mode: Who writes: the ``"program"`` (:meth:`learn`, at the end of a conversation), the
+            ``"agent"``, with tools, or ``"both"``.
+        names: The user's names, where several people speak in a conversation: what others say is
+            not the user's word. Empty: every speaker is the user.
+        profile_tokens: How many tokens the profile may have in a context.
+        recall_tokens: How many tokens facts and messages may have that fit the goal.
+        approve: The names of tools whose calls a person approves first, such as ``"forget"``.
+        embedder: As for :class:`VectorMemory`, as are ``path``, ``url`` and ``client``, where
+            vectors are stored.
+        path: A folder for the vectors, and for the journal if none is given.
+        url: The address of a Chroma server.
+        client: A client of Chroma.
+        clock: Returns the time (aware).
+        readonly: Only read.
+
+    Raises:
+        MemoryDefinitionError: Options that make no sense.
+    """
+
+    def __init__(
+        self,
+        *,
+        journal: JournalLike | None = None,
+        tenant: str | None = None,
+        extract: Extract | None = None,
+        mode: Mode = "both",
+        names: Collection[str] = (),
+        profile_tokens: int = 400,
+        recall_tokens: int = 800,
+        approve: Collection[str] = (),
+        embedder: EmbedderLike = None,
+        path: str | PathLike[str] | None = None,
+        url: str | None = None,
+        client: Any = None,
+        clock: Callable[[], datetime] = utc_now,
+        readonly: bool = False,
+    ) -> None:
+        if mode not in get_args(Mode):
+            raise MemoryDefinitionError(f"mode={mode!r}: 'program', 'agent' or 'both'")
+        if extract is not None and not callable(extract):
+            raise MemoryDefinitionError(
+                f"extract={extract!r}: a function of messages, such as model_extractor({extract!r})"
+            )
+        stored = journal is not None or path is not None
+        if stored and tenant is None:
+            raise MemoryDefinitionError(
+                "UserMemory(tenant=…) says whose it is: with a journal, it reads all sessions of "
+                "that tenant"
+            )
+        self.mode = mode
+        self.extract = extract
+        self.names = frozenset([names] if isinstance(names, str) else names)
+        self.profile_tokens, self.recall_tokens = profile_tokens, recall_tokens
+        self.approve = frozenset([approve] if isinstance(approve, str) else approve)
+        self.clock = clock
+        self.log = UserLog(
+            journal=journal,
+            session=USER_SESSION,
+            tenant=tenant,
+            embedder=embedder,
+            path=path,
+            url=url,
+            client=client,
+            clock=clock,
+            readonly=readonly,
+            shared=stored,
+        )
+        self._unnamed: WeakKeyDictionary[Memory, str] = WeakKeyDictionary()
+
+    @property
+    def journal(self) -> Journal | None:
+        """The journal, if there is one."""
+        return self.log.journal
+
+    @property
+    def tenant(self) -> str | None:
+        """Whose it is."""
+        return self.log.tenant
+
+    def name_of(self, memory: Memory) -> str:
+        """Return a name for a conversation that has none; it is another one in each process."""
+        return self._unnamed.setdefault(memory, new_id("conversation"))
+
+    def over(self, memory: Memory, *, close: bool = True) -> UserAwareMemory:
+        """Return a memory of a conversation that shows what is known about the user.
+
+        Args:
+            memory: Any memory.
+            close: Close it with the returned one.
+        """
+        from agent_brain.memories.user.knowing import UserAwareMemory
+
+        return UserAwareMemory(memory, self, close=close)
+
+    # Writing
+
+    async def remember(
+        self,
+        text: str,
+        *,
+        slot: str | None = None,
+        about: str = USER,
+        kind: Kind = "preference",
+        source: Message | None = None,
+        quote: str | None = None,
+        conversation: str | None = None,
+        replaces: Iterable[str] = (),
+        unsure: bool = False,
+        valid_from: AwareDatetime | None = None,
+        valid_to: AwareDatetime | None = None,
+        expires_at: AwareDatetime | None = None,
+    ) -> Fact:
+        """Store a fact; return it, or the same one if it is known already.
+
+        Args:
+            text: The fact, as a short sentence.
+            slot: What it is the one value of, such as ``"home"``.
+            about: Whom it is about.
+            kind: See :class:`Fact`.
+            source: The message that says so, whose role decides how far the fact is trusted; None
+                if the program knows it.
+            quote: The words of ``source`` that say so; None for all.
+            conversation: The session of ``source``.
+            replaces: IDs of facts that it replaces.
+            unsure: Whether it may only seem to contradict others.
+            valid_from: Since when it has been true; None for when it was said.
+            valid_to: Until when it was true.
+            expires_at: When it ceases to hold by itself.
+
+        Raises:
+            MemoryUseError: The quote is not in the source; the source is a record of the library;
+                an instruction that is not from the user; or a field makes no sense.
+        """
+        sources, origin = self._source(source, quote, conversation)
+        if kind == "instruction" and origin not in OWN:
+            raise MemoryUseError(
+                f"remember({text!r}): instructions are kept only if the user gives them, and this "
+                f"one is from: {origin}"
+            )
+        said_at = self.clock() if source is None else source.created_at
+        try:
+            fact = Fact(
+                text=text,
+                slot=slot,
+                about=about,
+                kind=kind,
+                sources=sources,
+                origin=origin,
+                replaces=tuple(replaces),
+                unsure=unsure,
+                said_at=said_at,
+                valid_from=valid_from or said_at,
+                valid_to=valid_to,
+                expires_at=expires_at,
+                recorded_at=self.clock(),
+            )
+        except ValidationError as error:
+            problems = "; ".join(error_lines(error, "the fact"))
+            raise MemoryUseError(f"remember({text!r}): {problems}") from error
+        return await self.store(fact)
+
+    async def store(self, fact: Fact) -> Fact:
+        """Store a fact that was made elsewhere; return it, or the same one if it is known."""
+        stored = fact
+
+        def plan() -> list[BaseModel]:
+            nonlocal stored
+            known = self.log.facts()
+            if missing := [i for i in fact.replaces if i not in known]:
+                raise MemoryUseError(f"replaces={missing}: no facts have these IDs")
+            same = [each for each in known.values() if is_known(fact, [each])]
+            stored = same[-1] if same else fact
+            return [] if same else [fact]
+
+        await self.log.write(plan)
+        return self.log.facts()[stored.id]
+
+    def _source(
+        self, source: Message | None, quote: str | None, conversation: str | None
+    ) -> tuple[tuple[Source, ...], Origin]:
+        if source is None:
+            if quote is not None:
+                raise MemoryUseError("quote= is of a message: give source= too")
+            return (), Origin.PROGRAM
+        if not isinstance(source, Message):
+            raise MemoryUseError(f"source= must be a message, not {source!r}")
+        quote = source.content if quote is None else quote
+        if not quote.strip() or not has_quote(source.content, quote):
+            raise MemoryUseError(f"quote={quote!r} is not in message {source.id}")
+        origin = origin_of(source, quote, self.names)
+        if origin is None:
+            raise MemoryUseError(
+                f"Message {source.id} is no source: it is a system message, or quotes what was "
+                "recalled"
+            )
+        cited = Source(
+            message=source.id, quote=quote[:300], session=conversation, at=source.created_at
+        )
+        return (cited,), origin
+
+    async def learn(self, *conversations: Memory | str, extract: Extract | None = None) -> Learned:
+        """Read what is new in conversations, and store the facts that it tells.
+
+        Every message is read once, over all processes and crashes: facts and how far was read are
+        one append. The extractor is called at most once for 20 messages, and not where the user
+        says nothing new.
+
+        Args:
+            *conversations: Memories, or names of sessions of the tenant in the journal; none for
+                all sessions of the tenant.
+            extract: In place of that of this object.
+
+        Raises:
+            MemoryUseError: There is no extractor; or a memory cannot be read.
+        """
+        make = extract or self.required_extractor
+        learned = Learned()
+        for conversation in conversations or await self._sessions():
+            while (reading := await learning.read_next(self, conversation)) is not None:
+                drafts = await learning.extract(make, reading)
+                learned += await learning.write(self, reading, drafts)
+        return learned
+
+    @property
+    def required_extractor(self) -> Extract:
+        """The extractor.
+
+        Raises:
+            MemoryUseError: There is none.
+        """
+        if self.extract is None:
+            raise MemoryUseError(
+                "Learning needs an extractor: UserMemory(extract=model_extractor(llm))"
+            )
+        return self.extract
+
+    async def _sessions(self) -> list[str]:
+        from agent_brain.memories.sessions.listing import sessions_of
+
+        if self.journal is None:
+            raise MemoryUseError("learn() without conversations reads those of a journal")
+        return await sessions_of(self.journal, self.tenant)
+
+    async def edit_block(self, name: str, text: str, *, expect: int | None = None) -> Block:
+        """Write a block, a short text about the user; return it.
+
+        Args:
+            name: Its name, such as ``"persona"``; up to 64 characters.
+            text: Its text, up to 2,000 characters; empty removes it from the context.
+            expect: The version that is replaced, 0 for none; None replaces any.
+
+        Raises:
+            MemoryUseError: Another version is there; nothing was written. Or the name or the text
+                is too long.
+        """
+        return await edit(self.log, name, text, expect, self.clock())
+
+    async def blocks(self) -> list[Block]:
+        """Return the current version of each block that is not empty, by name."""
+        await self.log.look()
+        newest = {block.name: block for block in self.log.all(Block)}
+        return [newest[name] for name in sorted(newest) if newest[name].text]
+
+    async def block_history(self, name: str) -> list[Block]:
+        """Return all versions of a block, oldest first."""
+        await self.log.look()
+        return self.log.blocks(name)
+
+    # Reading
+
+    async def facts(
+        self,
+        *,
+        about: str | None = None,
+        slot: str | None = None,
+        kind: Kind | None = None,
+        as_of: datetime | None = None,
+        status: Status | Literal["all"] = "current",
+    ) -> list[Fact]:
+        """Return facts in the order in which they were said.
+
+        Args:
+            about: Only about this person; ``"user"`` is the user.
+            slot: Only of this slot.
+            kind: Only of this kind.
+            as_of: Those that held at this moment (aware), by what is known now; claims never do.
+            status: Only those with this status, or ``"all"``; without ``as_of``.
+        """
+        if as_of is not None:
+            moment("as_of", as_of)
+        await self.log.look()
+        return [
+            fact
+            for fact in self.log.facts().values()
+            if (about is None or fact.about.casefold() == about.casefold())
+            and (slot is None or (fact.slot or "").casefold() == slot.casefold())
+            and kind in (None, fact.kind)
+            and (fact.was_valid(as_of) if as_of else status in ("all", fact.status))
+        ]
+
+    async def history(self, fact_id: str) -> list[Fact]:
+        """Return a fact with those that it replaced and that replaced it, oldest first.
+
+        Raises:
+            MemoryUseError: There is no such fact.
+        """
+        await self.log.look()
+        facts = self.log.facts()
+        if fact_id not in facts:
+            raise MemoryUseError(f"No fact has the ID {fact_id!r}")
+        chain, waiting = set[str](), [fact_id]
+        while waiting:
+            at = waiting.pop()
+            if at in chain or at not in facts:
+                continue
+            chain.add(at)
+            waiting += [facts[at].replaced_by or "", *facts[at].replaces]
+            waiting += [fact.id for fact in facts.values() if fact.replaced_by == at]
+        return [fact for fact in facts.values() if fact.id in chain]
+
+    @overload
+    async def recall(
+        self, query: str, what: Literal["facts"] = "facts", k: int = 10
+    ) -> list[Fact]: ...
+
+    @overload
+    async def recall(
+        self, query: str, what: Literal["messages"], k: int = 10
+    ) -> list[Recalled]: ...
+
+    @overload
+    async def recall(self, query: str, what: What, k: int = 10) -> list[Fact | Recalled]: ...
+
+    async def recall(self, query: str, what: What = "facts", k: int = 10) -> Any:
+        """Return what fits a query best, best first.
+
+        Args:
+            query: A question, or any text.
+            what: ``"facts"`` that are current; ``"messages"`` of all conversations of the tenant;
+                or ``"both"``: facts, then messages that are the source of none of them.
+            k: At most so many of each.
+
+        Raises:
+            MemoryUseError: ``what`` or ``k`` makes no sense.
+        """
+        if what not in get_args(What):
+            raise MemoryUseError(f"recall(what={what!r}): 'facts', 'messages' or 'both'")
+        facts = await self.fitting(query, k) if what != "messages" else []
+        if what == "facts":
+            return facts
+        used = {source.message for fact in facts for source in fact.sources}
+        return [*facts, *await self.messages(query, k, used)]
+
+    async def fitting(
+        self, query: str, k: int, statuses: Collection[Status] = ("current",)
+    ) -> list[Fact]:
+        """Return the facts with one of ``statuses`` that fit a query best."""
+        await self.log.look()
+        facts, found = self.log.facts(), list[Fact]()
+        wanted = k
+        for _ in range(ROUNDS):
+            wanted = 2 * wanted + 8
+            hits = await self.log.recall(query, wanted)
+            ids = [hit.message.id for hit in hits if hit.message.id in facts]
+            found = [facts[i] for i in ids if facts[i].status in statuses][:k]
+            if len(found) == k or len(hits) < wanted:
+                break
+        return found
+
+    async def messages(self, query: str, k: int, without: Collection[str] = ()) -> list[Recalled]:
+        """Return messages of all conversations that fit a query best.
+
+        Args:
+            query: A question, or any text.
+            k: At most so many.
+            without: IDs of messages to leave out.
+        """
+        if self.journal is None:
+            return []
+        return await self.log.recall(
+            query,
+            k,
+            scope="tenant",
+            where=lambda m: m.id not in without and FACT not in m.metadata,
+        )
+
+    async def is_new(self, text: str) -> bool:
+        """Return whether a text may say something that is not known; without a model.
+
+        Thanks, mere questions, and what a current fact says in the same words, are not new.
+        """
+        checked_text("is_new()", text)
+        if not says_something(text):
+            return False
+        return not is_said(text, [fact.text for fact in await self.like([text], 5)])
+
+    async def like(self, said: Iterable[str | Message], k: int) -> list[Fact]:
+        """Return the facts most like some texts, current ones and claims, at most ``k``."""
+        texts = [each if isinstance(each, str) else each.content for each in said]
+        ranked: dict[str, Fact] = {}
+        lists = [await self.fitting(text, k, ("current", "claim")) for text in texts]
+        for place in range(k):
+            for found in lists:
+                if place < len(found):
+                    ranked.setdefault(found[place].id, found[place])
+        return [*ranked.values()][:k]
+
+    async def refusals(self) -> dict[str, int]:
+        """Return how many drafts were refused when conversations were read, by reason."""
+        await self.log.look()
+        counts: dict[str, int] = {}
+        for read in self.log.all(ReadUpTo):
+            for reason, count in read.refused.items():
+                counts[reason] = counts.get(reason, 0) + count
+        return counts
+
+    def tools(self) -> list[BaseTool]:
+        """Return tools for a model: ``remember``, ``recall_user``, ``forget``, ``edit_block``."""
+        from agent_brain.memories.user.tools import tools_of
+
+        return tools_of(self)
+
+    # Forgetting, exporting
+
+    async def forget(
+        self,
+        fact_id: str | None = None,
+        *,
+        text: str | None = None,
+        slot: str | None = None,
+        about: str | None = None,
+        conversation: str | None = None,
+        everything: bool = False,
+        memory: MakeMemory | None = None,
+        running: Memory | None = None,
+    ) -> int:
+        """Forget facts and what they rest on, in every session, fork and trace of the tenant.
+
+        Give one of the choices. What a forgotten fact had replaced stays replaced.
+
+        Args:
+            fact_id: This fact, and the messages that it cites.
+            text: Every fact, block and message that contains this text, ignoring case.
+            slot: The facts of this slot about the user, also those that were replaced.
+            about: The facts about a person, and the messages that they cite.
+            conversation: A session, and the facts that rest on it alone.
+            everything: All facts and blocks, and all sessions of the tenant.
+            memory: Makes the memory of a session, as for :func:`forget_in_sessions`.
+            running: The memory of a run in progress, through which its session is changed.
+
+        Returns:
+            How many facts were forgotten.
+
+        Raises:
+            MemoryUseError: Nothing, or more than one thing, was chosen; or there is no such fact.
+            JournalError: Some sessions are in use: call it again. The facts are still there.
+        """
+        choice = erasing.Chosen(fact_id, text, slot, about, conversation, everything)
+        return await erasing.forget(self, choice, memory, running)
+
+    async def export(self) -> dict[str, Any]:
+        """Return what is known as JSON data, for :meth:`load`: facts with sources, and blocks."""
+        await self.log.look()
+        items = {"facts": self.log.facts().values(), "blocks": self.log.all(Block)}
+        data = {name: [i.model_dump(mode="json") for i in each] for name, each in items.items()}
+        return {"version": 1, **data}
+
+    async def load(self, data: dict[str, Any]) -> int:
+        """Add what :meth:`export` returned; return how many facts were new.
+
+        Raises:
+            MemoryUseError: It is not what :meth:`export` returns; nothing was added.
+        """
+        if not isinstance(data, dict) or data.get("version") != 1:
+            raise MemoryUseError("load() takes what export() returned, in version 1")
+        try:
+            facts = [Fact.model_validate(each) for each in data.get("facts", ())]
+            blocks = [Block.model_validate(each) for each in data.get("blocks", ())]
+        except (ValidationError, TypeError) as error:
+            raise MemoryUseError(f"load(): not what export() returned: {error}") from error
+        added: list[Fact] = []
+
+        def plan() -> Sequence[BaseModel]:
+            known = self.log.facts()
+            added[:] = [fact for fact in facts if fact.id not in known]
+            held = {(block.name, block.version) for block in self.log.all(Block)}
+            return [*added, *(b for b in blocks if (b.name, b.version) not in held)]
+
+        await self.log.write(plan)
+        return len(added)
+
+    # Life
+
+    async def open(self) -> None:
+        """Read what is stored."""
+        await self.log.look()
+
+    async def aclose(self) -> None:
+        """Close what this object opened. Idempotent."""
+        await self.log.aclose()
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self

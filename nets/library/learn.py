@@ -1,0 +1,124 @@
+"""Learning about a user from a conversation: read, extract, check and write."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from enum import Enum
+from typing import Any, TypeAlias
+
+from agent_brain.common.text import count_of
+from agent_brain.memories.base import Memory
+from agent_brain.memories.user import learning
+from agent_brain.memories.user.checking import Draft
+from agent_brain.memories.user.learning import Extract
+from agent_brain.memories.user.user_memory import UserMemory
+from agent_brain.nets.net import Net
+from agent_brain.states.extracting import model_extractor
+from agent_brain.states.function import FunctionState
+from agent_brain.states.models.llm import LLM
+from agent_brain.states.session_state import Notes
+
+Users: TypeAlias = UserMemory | Callable[[str | None], UserMemory]
+
+
+class Learn(Enum):
+    """The states of :func:`learn`."""
+
+    READ = "read"
+    EXTRACT = "extract"
+    WRITE = "write"
+
+
+class LearnNotes(Notes):
+    """What a run of :func:`learn` knows between its steps.
+
+    Attributes:
+        drafts: What the extractor returned for the messages that were read.
+        messages: How many messages were read.
+        facts: How many facts were stored.
+        refused: How many were refused.
+    """
+
+    drafts: list[dict[str, Any]] = []
+    messages: int = 0
+    facts: int = 0
+    refused: int = 0
+
+
+def learn(llm: LLM | str | None = None, *, user: Users, extract: Extract | None = None) -> Net:
+    """Learn about a user from a conversation: the goal of a run is the name of its session.
+
+    It reads at most 20 messages at a time, has facts extracted from them, checks these, and stores
+    them with how far it has read, until all is read. A run that is interrupted continues: nothing
+    is learned twice. Run it when a conversation has ended, or on a queue.
+
+    Args:
+        llm: The model that extracts; None for ``extract``, or the extractor of the user's memory.
+        user: What is known about the user; or a function from the tenant of the run's memory to
+            that, which is then opened and closed for each step.
+        extract: Extracts in place of a model.
+    """
+    make = extract or (None if llm is None else model_extractor(llm))
+
+    @asynccontextmanager
+    async def used(memory: Memory) -> AsyncIterator[UserMemory]:
+        if isinstance(user, UserMemory):
+            yield user
+        else:
+            async with user(memory.tenant) as made:
+                yield made
+
+    async def read(memory: Memory) -> str | None:
+        goal = (await memory.goal())[-1].content
+        async with used(memory) as known:
+            if await learning.read_next(known, goal) is not None:
+                return None
+        notes = LearnNotes.read(memory)
+        notes.ended = True
+        notes.write(memory)
+        told = f"Learned {count_of(notes.facts, 'fact')} from {count_of(notes.messages, 'message')}"
+        return f"{told}, refused {notes.refused}."
+
+    async def extracted(memory: Memory) -> None:
+        goal = (await memory.goal())[-1].content
+        async with used(memory) as known:
+            reading = await learning.read_next(known, goal)
+            if reading is None:
+                return
+            with memory.work_for("learn"):
+                drafts = await learning.extract(make or known.required_extractor, reading)
+        notes = LearnNotes.read(memory)
+        notes.drafts = [draft.model_dump(mode="json") for draft in drafts]
+        notes.write(memory)
+
+    async def write(memory: Memory) -> None:
+        goal = (await memory.goal())[-1].content
+        notes = LearnNotes.read(memory)
+        drafts = [Draft.model_validate(draft) for draft in notes.drafts]
+        async with used(memory) as known:
+            reading = await learning.read_next(known, goal)
+            if reading is not None:
+                learned = await learning.write(known, reading, drafts)
+                notes.messages += learned.messages
+                notes.facts += len(learned.facts)
+                notes.refused += len(learned.refused)
+        notes.drafts = []
+        notes.write(memory)
+
+    def after_reading(memory: Memory) -> Learn | None:
+        return None if LearnNotes.read(memory).ended else Learn.EXTRACT
+
+    return Net(
+        {
+            Learn.READ: FunctionState(read, choose=after_reading),
+            Learn.EXTRACT: FunctionState(extracted, on_done=Learn.WRITE),
+            Learn.WRITE: FunctionState(write, on_done=Learn.READ),
+        },
+        transitions={
+            Learn.READ: [Learn.EXTRACT, None],
+            Learn.EXTRACT: [Learn.WRITE],
+            Learn.WRITE: [Learn.READ],
+        },
+        name="learn",
+    )
