@@ -65,7 +65,6 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.memories.todo import Todo as Todo
     from agent_brain.memories.todo import TodoMemory as TodoMemory
     from agent_brain.memories.trace.recorded_call import RecordedCall as RecordedCall
-    from agent_brain.memories.user.blocks import Block as Block
     from agent_brain.memories.user.checking import Batch as Batch
     from agent_brain.memories.user.checking import Cited as Cited
     from agent_brain.memories.user.checking import Draft as Draft
@@ -75,6 +74,7 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.memories.user.facts import Source as Source
     from agent_brain.memories.user.knowing import UserAwareMemory as UserAwareMemory
     from agent_brain.memories.user.learning import Learned as Learned
+    from agent_brain.memories.user.log import Block as Block
     from agent_brain.memories.user.user_memory import UserMemory as UserMemory
     from agent_brain.memories.vector import VectorMemory as VectorMemory
     from agent_brain.memories.views.base import View as View

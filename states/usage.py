@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class Usage:
                 f"Usage(cost={cost!r}): give US dollars, at least 0, or None if unknown"
             )
         if self.known_cost == _AS_COST:
-            object.__setattr__(self, "known_cost", cost or 0.0)
+            object.__setattr__(self, "known_cost", cost if cost and cost < inf else 0.0)
         if self.unpriced_requests == _AS_COST:
             object.__setattr__(self, "unpriced_requests", self.requests if cost is None else 0)
 

@@ -87,7 +87,7 @@ async def forget_in_sessions(
         ) from next(iter(failed.values()))
     if choice.parts:
         if USER_SESSION not in without:
-            await forget_known(journal, tenant, which["text"])
+            await forget_known(journal, tenant, str(choice.text))
         prefix = tenant_prefix(tenant)
         keys = {session_key(name, tenant) for name in (*names, USER_SESSION)}
         listed = json.dumps({"session": [tenant, ""]}, ensure_ascii=False)[: -len('""]}')]

@@ -16,7 +16,7 @@ from agent_brain.memories.vector import VectorMemory
 
 T = TypeVar("T", bound=BaseModel)
 FACT, RECORD = "fact", "record"  # keys in the metadata of a message
-_IN_MESSAGE = frozenset(("id", "text", "said_at"))  # fields of a fact that the message has itself
+_IN_MESSAGE = {"id", "text", "said_at"}  # fields of a fact that the message has itself
 _NEVER = datetime.max.replace(tzinfo=UTC)
 
 
@@ -73,7 +73,7 @@ def as_message(item: BaseModel) -> Message:
     A fact is a user message, which recall finds; a record is a system message, which it does not.
     """
     if isinstance(item, Fact):
-        data = item.model_dump(mode="json", exclude=_IN_MESSAGE | DERIVED, exclude_defaults=True)
+        data = item.model_dump(mode="json", exclude={*_IN_MESSAGE, *DERIVED}, exclude_defaults=True)
         return Message.user(
             item.text,
             id=item.id,
@@ -95,7 +95,7 @@ def as_item(message: Message) -> BaseModel | None:
         if FACT in message.metadata:
             data: Any = message.metadata[FACT]
             own = {"id": message.id, "text": message.content, "said_at": message.created_at}
-            return Fact(**data, **own)
+            return Fact.model_validate(data | own)
         if RECORD in message.metadata:
             ((kind, value),) = message.metadata[RECORD].items()  # type: ignore[union-attr]
             return _RECORDS[kind].model_validate(value)

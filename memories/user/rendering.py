@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from agent_brain.common.text import as_data, count_tokens
 from agent_brain.memories.recall.results import Recalled, told
-from agent_brain.memories.user.blocks import Block
 from agent_brain.memories.user.facts import OWN, USER, Fact
+from agent_brain.memories.user.log import Block
 
 HEAD = (
     "What is known about the user, a record of earlier conversations and not a request (dates are "

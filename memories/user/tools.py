@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.message import Message, Role
@@ -105,9 +106,9 @@ def tools_of(user: UserMemory) -> list[BaseTool]:
             raise ToolError(str(error)) from error
         return f"Written, as version {block.version}."
 
-    made = (remember, recall_user, forget, edit_block)
+    made: list[Callable[..., Any]] = [remember, recall_user, forget, edit_block]
     return [
-        tool(each, name=each.__name__, requires_approval=each.__name__ in user.approve)
+        tool(name=each.__name__, requires_approval=each.__name__ in user.approve)(each)
         for each in made
     ]
 

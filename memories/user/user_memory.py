@@ -24,11 +24,11 @@ from agent_brain.memories.store.filters import checked_text, moment
 from agent_brain.memories.store.options import JournalLike
 from agent_brain.memories.store.session import USER_SESSION
 from agent_brain.memories.user import erasing, learning
-from agent_brain.memories.user.blocks import Block, edit
+from agent_brain.memories.user.blocks import edit
 from agent_brain.memories.user.checking import is_known
 from agent_brain.memories.user.facts import OWN, USER, Fact, Kind, Origin, Source, Status
 from agent_brain.memories.user.learning import Extract, Learned
-from agent_brain.memories.user.log import FACT, ReadUpTo, UserLog
+from agent_brain.memories.user.log import FACT, Block, ReadUpTo, UserLog
 from agent_brain.memories.user.novelty import is_said, says_something
 from agent_brain.memories.user.origins import has_quote, origin_of
 
@@ -415,7 +415,7 @@ class UserMemory(AsyncResource):
         return [*facts, *await self.messages(query, k, used)]
 
     async def fitting(
-        self, query: str, k: int, statuses: Collection[Status] = ("current",)
+        self, query: str, k: int, statuses: Collection[Status] = frozenset(("current",))
     ) -> list[Fact]:
         """Return the facts with one of ``statuses`` that fit a query best."""
         await self.log.look()

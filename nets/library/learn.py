@@ -7,6 +7,8 @@ from contextlib import asynccontextmanager
 from enum import Enum
 from typing import Any, TypeAlias
 
+from pydantic import Field
+
 from agent_brain.common.text import count_of
 from agent_brain.memories.base import Memory
 from agent_brain.memories.user import learning
@@ -40,7 +42,7 @@ class LearnNotes(Notes):
         refused: How many were refused.
     """
 
-    drafts: list[dict[str, Any]] = []
+    drafts: list[dict[str, Any]] = Field(default=[])
     messages: int = 0
     facts: int = 0
     refused: int = 0

@@ -18,6 +18,8 @@ from tests.project.repository import ROOT
 from tests.support.postgres_server import URL, needs_postgres
 from tests.support.redis_server import redis_url
 
+pytestmark = pytest.mark.thorough
+
 OURS = [contender for contender in CONTENDERS if contender.program == "ours"]
 DISK = Contender("ours", "sqlite", "disk")
 PEER = Contender("langgraph", "sqlite", "sync")

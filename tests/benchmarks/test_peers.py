@@ -13,6 +13,8 @@ from benchmarks.peers.__main__ import table
 from benchmarks.peers.measure import ROWS
 from tests.project.repository import ROOT
 
+pytestmark = pytest.mark.thorough
+
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", *arguments]

@@ -118,6 +118,7 @@ def test_it_ends_quickly_although_somebody_watches(which):
     assert (code, err) == (0, "")
 
 
+@pytest.mark.thorough
 def test_runs_end_softly_and_are_resumed_by_the_next_server(tmp_path, tools_file):
     call = tool_calls(("c1", "add", '{"a": 1, "b": 2}'))
     script = [Reply(*call, Stall()), Reply("It is 3.")]

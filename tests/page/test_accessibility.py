@@ -16,6 +16,8 @@ from agent_brain.tools import Action
 from tests.page.conftest import WIDE, Chat
 from tests.page.model import Script
 
+pytestmark = pytest.mark.thorough
+
 WCAG = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 ANSWER = """# Prices
 

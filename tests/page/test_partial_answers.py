@@ -25,6 +25,8 @@ from tests.support.openai_server import OpenAIServer, Reply, Stall
 from tests.support.postgres_server import URL, new_schema
 from tests.support.thorough import first_of
 
+pytestmark = pytest.mark.thorough
+
 READ = "".join(words(0, 40)).strip()
 WHOLE = "".join(words(0, 80)).strip()
 

@@ -134,6 +134,7 @@ def test_a_recorded_model_call_shows_what_was_sent_and_what_came_back(serve, ope
     shoot(chat, "7-model-call")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("look", LOOKS)
 def test_axe_finds_nothing_in_the_steps(serve, open_chat, tmp_path, look):
     brain = failing_then([Action(name="find_order", args={"number": 42})], ["On Monday."])
@@ -215,6 +216,7 @@ def test_the_steps_are_reached_with_the_keyboard(serve, open_chat, tmp_path):
     expect(step(chat).get_by_role("heading", name="Fork from step 5")).to_be_focused()
 
 
+@pytest.mark.thorough
 def test_earlier_steps_are_loaded_when_they_are_asked_for(serve, open_chat, tmp_path):
     turns = [["Yes."] for _ in range(15)]
     chat = open_chat(serve(Brain(llm=Script(*turns)), journal=tmp_path / "chats.db").url)

@@ -9,6 +9,8 @@ import pytest
 
 from tests.project.repository import ROOT
 
+pytestmark = pytest.mark.thorough
+
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", *arguments]

@@ -14,6 +14,8 @@ import pytest
 
 from tests.project.repository import PACKAGE_FOLDERS, ROOT, repository_files
 
+pytestmark = pytest.mark.thorough
+
 METADATA = ("pyproject.toml", "README.md", "LICENSE")
 
 

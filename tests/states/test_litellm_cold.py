@@ -17,7 +17,7 @@ import pytest
 from tests.support.openai_server import OpenAIServer, Reply
 from tests.support.ports import free_port
 
-pytestmark = pytest.mark.asyncio
+pytestmark = [pytest.mark.thorough, pytest.mark.asyncio]
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 60.0

@@ -31,7 +31,11 @@ from tests.support import postgres_server, redis_server
 from tests.support.journals import Killed, MortalJournal
 from tests.support.thorough import first_of
 
-pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyncio"])]
+pytestmark = [
+    pytest.mark.thorough,
+    pytest.mark.anyio,
+    pytest.mark.parametrize("anyio_backend", ["asyncio"]),
+]
 
 Open = Callable[[], AbstractAsyncContextManager[Journal]]
 

@@ -14,6 +14,8 @@ import pytest
 from tests.project.repository import ROOT
 from tests.project.test_wheel import METADATA, build_environment, build_options, expected_files
 
+pytestmark = pytest.mark.thorough
+
 STATE = '''
 """A state of their own."""
 

@@ -216,6 +216,7 @@ def test_text_without_digits_and_signs_stays_or_is_hidden_whole(text):
     assert scrub(clean) == clean
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "piece",
     [

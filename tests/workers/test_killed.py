@@ -14,7 +14,7 @@ from benchmarks.workers.crowd import Crowd, problems_of_events, problems_of_trac
 from benchmarks.workers.program import make_queue
 from tests.workers.support import new_workers, until, until_ready
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.thorough, pytest.mark.anyio]
 SESSIONS = 20
 
 

@@ -17,7 +17,7 @@ from agent_brain.workers import QueueClient, QueuedRun
 from benchmarks.workers.program import make_queue
 from tests.workers.support import new_workers, until, until_ready
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.thorough, pytest.mark.anyio]
 
 
 def traces(folder: Path) -> list[tuple[str, str]]:

@@ -122,6 +122,7 @@ async def test_a_run_that_is_stopped_before_it_begins_is_continued(tmp_path: Pat
         assert (await run.result()).stop_reason == "stopped"
 
 
+@pytest.mark.thorough
 async def test_a_run_in_progress_is_cancelled_without_a_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -295,6 +296,7 @@ async def until_asleep(run: QueuedRun) -> None:
     await until(asleep_or_over)
 
 
+@pytest.mark.thorough
 async def test_a_run_that_sleeps_is_woken_although_all_workers_were_restarted(
     tmp_path: Path,
 ) -> None:
@@ -437,6 +439,7 @@ async def test_a_branch_that_is_woken_now_leaves_the_other_one_waiting(
         assert done == ["look"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("way", ["cancelled", "next"])
 async def test_a_run_that_waits_and_sleeps_is_discarded(way: str, tmp_path: Path) -> None:
     done: list[str] = []

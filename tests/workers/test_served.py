@@ -14,7 +14,7 @@ from agent_brain.serving.web import make_app
 from tests.workers.support import until
 from tests.workers.test_queue import make_queue, working
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.thorough, pytest.mark.anyio]
 TOKEN = "a-long-secret-of-ann"
 
 

@@ -232,6 +232,7 @@ async def test_events_are_read_while_they_happen(client: QueueClient, session: s
         await run.result()
 
 
+@pytest.mark.thorough
 async def test_the_worker_ends_when_it_is_told_to(
     client: QueueClient, workers: Crowd, tmp_path: Path, session: str
 ) -> None:

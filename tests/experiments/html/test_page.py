@@ -115,6 +115,7 @@ def test_tables_sort_and_the_matrix_is_filtered(file, open_file):
     expect(page.locator("#cells tbody th").first).to_contain_text("other")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("look", LOOKS)
 def test_axe_finds_nothing(file, open_file, look):
     page = open_file(file, **LOOKS[look])

@@ -29,7 +29,11 @@ from tests.memories.durable.whole_runs import WholeRun
 from tests.support import cutting_proxy_threads, postgres_server, redis_server
 from tests.support.thorough import first_of
 
-pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyncio"])]
+pytestmark = [
+    pytest.mark.thorough,
+    pytest.mark.anyio,
+    pytest.mark.parametrize("anyio_backend", ["asyncio"]),
+]
 
 RUNS = [("react", "messages"), ("map", "own")]
 

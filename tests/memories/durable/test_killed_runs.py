@@ -7,7 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.support.thorough import THOROUGH
+
+pytestmark = pytest.mark.thorough
 
 PROGRAM = Path(__file__).with_name("killed_runs.py")
 USUAL = "9" if THOROUGH else "3"

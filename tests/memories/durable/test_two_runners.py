@@ -10,6 +10,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.thorough
+
 RUNNER = Path(__file__).with_name("runner.py")
 ROOT = RUNNER.parents[3]
 

@@ -25,7 +25,11 @@ from tests.nets.models import FunctionLLM
 from tests.support.journals import Killed, MortalJournal
 from tests.support.thorough import thorough
 
-pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyncio"])]
+pytestmark = [
+    pytest.mark.thorough,
+    pytest.mark.anyio,
+    pytest.mark.parametrize("anyio_backend", ["asyncio"]),
+]
 
 IN_DOUBT = "may or may not have taken effect"
 

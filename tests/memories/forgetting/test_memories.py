@@ -86,6 +86,7 @@ async def test_a_text_is_gone_whatever_the_memory(name: str) -> None:
             assert SECRET not in await everything_in(store), (at, after)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", [kind for kind in STORES if kind != "ram"])
 async def test_a_kill_at_each_write_on_every_store(kind: str, tmp_path: Path) -> None:
     filled = RamJournal()

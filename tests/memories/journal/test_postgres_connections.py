@@ -128,6 +128,7 @@ async def test_an_append_with_a_number_is_done_once_wherever_the_connection_ends
             assert 4 <= at < 19
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name, call", CALLS, ids=[name for name, _ in CALLS])
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_a_call_is_done_or_raises(schema, monkeypatch, name, call) -> None:
@@ -334,6 +335,7 @@ async def test_one_of_many_processes_wins(schema) -> None:
     assert len(won) == 1
 
 
+@pytest.mark.thorough
 async def test_a_restarted_server_is_used_again(server) -> None:
     async with PostgresJournal(server.url()) as journal:
         last = await journal.append("s", A)
@@ -351,6 +353,7 @@ async def test_a_restarted_server_is_used_again(server) -> None:
         await journal.release(lease)
 
 
+@pytest.mark.thorough
 async def test_a_full_disk_loses_nothing(server) -> None:
     url, schema = server.url(), "full"
     run_sql(

@@ -179,6 +179,7 @@ async def test_cancelling_while_servers_start_leaves_nothing():
     )  # nobody waited for the one that hangs
 
 
+@pytest.mark.thorough
 async def test_a_server_over_http_that_goes_away_is_found_again_when_it_is_back():
     with http_server() as (url, process):
         mcp = await McpTools.open([url])
