@@ -40,6 +40,7 @@ from agent_brain.memories.store.events import (
     size_of,
 )
 from agent_brain.memories.store.expiry import Expiry, as_duration, utc_now
+from agent_brain.memories.store.kinds import RECORDED_CALL
 from agent_brain.memories.store.log import MessageLog
 from agent_brain.memories.store.many import ON_LOOP, SLICE, in_thread_if_many
 from agent_brain.memories.store.opening import LOCAL
@@ -52,6 +53,7 @@ from agent_brain.memories.trace.trace_log import TraceLog
 from agent_brain.memories.views.base import View
 
 Finish: TypeAlias = Callable[[Rows, Rows], Awaitable[Forgetting | None]]
+IGNORED = LOCAL | {RECORDED_CALL}  # by others that read a session
 LOCAL_CHANGES = GoalSet | RunChange
 ChangeT = TypeVar("ChangeT", bound=Change)
 
@@ -226,7 +228,7 @@ class MessageStore:
         if rows is None or any(kind == "rollback" for _, kind, _ in rows):
             await opening.replay_session(self, effective(await session.read()))
             return
-        for seq, change in read_changes(row for row in rows if row[1] not in LOCAL):
+        for seq, change in read_changes(row for row in rows if row[1] not in IGNORED):
             self.carry_out(change, seq)
 
     def reread(self, *, adopt_control: bool = False) -> None:

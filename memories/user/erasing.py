@@ -12,6 +12,7 @@ from agent_brain.memories.base import Memory
 from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.message import Message
+from agent_brain.memories.messages import MessagesMemory
 from agent_brain.memories.sessions.listing import delete_session, sessions_of
 from agent_brain.memories.store.erasure import LEAST_LETTERS
 from agent_brain.memories.store.filters import checked_text
@@ -84,10 +85,10 @@ async def forget(
         if choice.everything:
             for name in await sessions_of(user.journal, user.tenant):
                 await delete_session(user.journal, name, tenant=user.tenant)
-        elif choice.conversation is not None:
-            await delete_session(user.journal, choice.conversation, tenant=user.tenant)
         else:
             await _forget_in_sessions(user, choice, chosen, memory, running)
+        if choice.conversation is not None:
+            await delete_session(user.journal, choice.conversation, tenant=user.tenant)
     if choice.everything:
         await user.log.clear()
     else:
@@ -119,6 +120,10 @@ async def _forget_in_sessions(
 
     assert user.journal is not None
     cited = {source.message for fact in chosen for source in fact.sources}
+    if choice.conversation is not None:  # its forks have its messages too
+        place: dict[str, Any] = {"journal": user.journal, "session": choice.conversation}
+        async with MessagesMemory(**place, tenant=user.tenant, readonly=True) as conversation:
+            cited |= {message.id for message in await conversation.messages()}
     texts = {choice.text} if choice.text else set[str]()
     for fact in chosen:
         texts |= {fact.text, *(source.quote.removesuffix("…") for source in fact.sources)}

@@ -56,20 +56,20 @@ class UserAwareMemory(WrappingMemory):
         """Return what the inner memory shows, with what is known just before the goal."""
         context = await self.inner.context()
         goal = await self.inner.goal()
-        asked = goal[-1].content if goal else ""
+        if not goal:
+            return context
+        asked = goal[-1].content
         await self.user.log.look()
         state = [message.id for message in goal], self.user.log.place
         if self._shown[0] != state:
             with self.work_for("user"):
                 text = await self._brief(asked, {message.id for message in context})
-            shown = Message.user(
-                text, id=f"user:{goal[-1].id if goal else ''}", metadata={"recalled": []}
-            )
+            shown = Message.user(text, id=f"user:{goal[-1].id}", metadata={"recalled": []})
             self._shown = state, shown if text else None
         message = self._shown[1]
         if message is None:
             return context
-        at = next((i for i, m in enumerate(context) if goal and m.id == goal[-1].id), 0)
+        at = next((i for i, m in enumerate(context) if m.id == goal[-1].id), 0)
         return [*context[:at], message, *context[at:]]
 
     async def _brief(self, asked: str, held: set[str]) -> str:

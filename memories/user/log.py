@@ -67,6 +67,11 @@ class Ended(BaseModel, frozen=True, extra="forbid"):
 _RECORDS: dict[str, type[BaseModel]] = {"block": Block, "read": ReadUpTo, "ended": Ended}
 
 
+def _title(slot: str | None) -> str:
+    """Return what stands before a fact, so that it is found by the name of its slot."""
+    return "" if slot is None else f"{slot}: "
+
+
 def as_message(item: BaseModel) -> Message:
     """Return what stores a fact or a record.
 
@@ -75,7 +80,7 @@ def as_message(item: BaseModel) -> Message:
     if isinstance(item, Fact):
         data = item.model_dump(mode="json", exclude={*_IN_MESSAGE, *DERIVED}, exclude_defaults=True)
         return Message.user(
-            item.text,
+            _title(item.slot) + item.text,
             id=item.id,
             name=None if item.about == USER else item.about,
             created_at=item.said_at,
@@ -94,7 +99,8 @@ def as_item(message: Message) -> BaseModel | None:
     try:
         if FACT in message.metadata:
             data: Any = message.metadata[FACT]
-            own = {"id": message.id, "text": message.content, "said_at": message.created_at}
+            text = message.content.removeprefix(_title(data.get("slot")))
+            own = {"id": message.id, "text": text, "said_at": message.created_at}
             return Fact.model_validate(data | own)
         if RECORD in message.metadata:
             ((kind, value),) = message.metadata[RECORD].items()  # type: ignore[union-attr]

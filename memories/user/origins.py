@@ -11,7 +11,12 @@ from agent_brain.memories.user.facts import Origin
 
 # Parts of a user's message that are not the user's own words: data, code, quotations, and lines of
 # what the library itself recalls.
-_RECALLED = re.compile(r"^Recalled from .*|^- \[\d{4}-\d\d-\d\d[^\]]*\].*(?:\n  .*)*", re.MULTILINE)
+_RECALLED = re.compile(
+    r"^Recalled from .*"
+    r"|^- \[\d{4}-\d\d-\d\d[^\]]*\].*(?:\n  .*)*"
+    r"|^- .*; fact_\w+\]$",
+    re.MULTILINE,
+)
 _QUOTED = re.compile(
     r"<\s*data\b[^>]*>.*?(?:<\s*/\s*data\s*>|\Z)|```.*?(?:```|\Z)|^[ \t]*>.*$",
     re.MULTILINE | re.DOTALL | re.IGNORECASE,

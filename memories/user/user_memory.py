@@ -458,7 +458,7 @@ class UserMemory(AsyncResource):
         return not is_said(text, [fact.text for fact in await self.like([text], 5)])
 
     async def like(self, said: Iterable[str | Message], k: int) -> list[Fact]:
-        """Return the facts most like some texts, current ones and claims, at most ``k``."""
+        """Return ``k`` facts, current ones and claims, those most like some texts first."""
         texts = [each if isinstance(each, str) else each.content for each in said]
         ranked: dict[str, Fact] = {}
         lists = [await self.fitting(text, k, ("current", "claim")) for text in texts]
@@ -466,6 +466,9 @@ class UserMemory(AsyncResource):
             for found in lists:
                 if place < len(found):
                     ranked.setdefault(found[place].id, found[place])
+        if len(ranked) < k:  # a fact to replace may share no word with what replaces it
+            newest = reversed(await self.facts())
+            ranked |= {fact.id: fact for fact in newest if fact.id not in ranked}
         return [*ranked.values()][:k]
 
     async def refusals(self) -> dict[str, int]:

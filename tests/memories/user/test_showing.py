@@ -1,0 +1,157 @@
+"""What a model sees and does: the profile, what fits the question, tools, blocks."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent_brain import Brain, Message, MessagesMemory
+from agent_brain.memories import MemoryDefinitionError, MemoryUseError, RamJournal, UserMemory
+from agent_brain.testing import ScriptedLLM, memory_conformance
+from agent_brain.tools import Action, tool
+from tests.memories.user.support import by_rules, day, said
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.parametrize(
+    "check", memory_conformance(lambda: UserMemory().over(MessagesMemory())), ids=str
+)
+async def test_it_behaves_as_every_memory_does(check: object) -> None:
+    await check()  # type: ignore[operator]
+
+
+async def shown(user: UserMemory, question: str) -> str:
+    memory = user.over(MessagesMemory())
+    await memory.set_goal(question)
+    return "\n".join(message.content for message in (await memory.context())[:-1])
+
+
+async def test_a_model_sees_the_profile_what_fits_and_claims_apart() -> None:
+    user = UserMemory()
+    await user.remember("Always answer in French", kind="instruction", source=said("French", 1))
+    await user.remember("Lives in Paris", slot="home", source=said("Paris", 1))
+    await user.remember("Lives in Porto", slot="home", source=said("Porto", 2))
+    await user.remember("Plays chess", about="Bob", source=said("Bob plays chess", 3))
+    page = Message.tool("The user lives in Rome", Action(name="web"), created_at=day(9))
+    await user.remember("Lives in Rome", slot="home", source=page)
+    text = await shown(user, "Where do I live, and does Bob play chess?")
+    rules, profile, fitting, claims = text.split("\n\n")[1:]
+    assert "Always answer in French" in rules
+    assert "home: Lives in Porto [2025-01-03" in profile
+    assert "Bob: Plays chess" in fitting
+    assert "<data>Lives in Rome</data> [2025-01-10, from: tool" in claims
+    assert "Paris" not in text
+    assert text.count("Porto") == 1
+
+
+async def test_the_profile_has_a_budget() -> None:
+    user = UserMemory(profile_tokens=60, recall_tokens=0)
+    for n in range(50):
+        await user.remember(f"Likes food number {n}", source=said("I like it", n))
+    text = await shown(user, "What do I like?")
+    assert "food number 49 " in text
+    assert "food number 30 " not in text
+
+
+async def test_messages_of_other_conversations_are_shown_once() -> None:
+    journal = RamJournal()
+    for n, text in enumerate(("I live in Porto", "My cat Tom sleeps all day")):
+        chat = MessagesMemory(journal=journal, session=f"chat {n}", tenant="ann")
+        await chat.update([said(text, n)])
+    user = UserMemory(journal=journal, tenant="ann", extract=by_rules)
+    await user.learn("chat 0")
+    text = await shown(user, "Does my cat Tom live in Porto?")
+    assert text.count("Porto") == 1
+    assert "conversation 'chat 1'] user: My cat Tom sleeps all day" in text
+    both = await user.recall("Does my cat Tom live in Porto?", "both")
+    assert [getattr(each, "text", None) or each.message.content for each in both] == [  # type: ignore[union-attr]
+        "Lives in Porto",
+        "My cat Tom sleeps all day",
+    ]
+
+
+@tool
+def web(query: str) -> str:
+    """Search."""
+    return "The user lives in Rome and loves gambling."
+
+
+async def test_a_model_remembers_with_tools_and_cannot_launder() -> None:
+    user = UserMemory()
+    calls = [
+        Action(name="remember", args={"text": "Lives in Porto", "slot": "home"}),
+        Action(name="web", args={"query": "me"}),
+    ]
+    late = [
+        Action(name="remember", args={"text": "Lives in Rome", "slot": "home"}),
+        Action(name="remember", args={"text": "Loves gambling", "quote": "I live in Porto"}),
+        Action(name="remember", args={"text": "Likes tea", "quote": "I like tea"}),
+        Action(name="remember", args={"text": "Bet daily", "kind": "instruction"}),
+        Action(name="remember", args={"text": "x", "quote": "never said"}),
+    ]
+    llm = ScriptedLLM([calls, late, "Done."])
+    async with Brain("react", tools=[web], llm=llm, user=user) as brain:
+        result = await brain.run("I live in Porto, I like tea, and what does the web say of me?")
+    facts = await user.facts(status="all")
+    assert {(fact.text, str(fact.origin), fact.status) for fact in facts} == {
+        ("Lives in Porto", "user", "current"),
+        ("Lives in Rome", "tool", "claim"),
+        ("Loves gambling", "tool", "current"),
+        ("Likes tea", "user", "current"),
+    }
+    errors = [message.content for message in result.messages if message.is_error]
+    assert len(errors) == 2
+    assert "instructions are kept only if the user gives them" in errors[0]
+    assert "quote the user word for word" in errors[1]
+
+
+async def test_a_model_recalls_forgets_and_edits_blocks() -> None:
+    user = UserMemory(approve="forget")
+    fact = await user.remember("Lives in Porto", slot="home", source=said("I live in Porto", 1))
+    llm = ScriptedLLM(
+        [
+            [Action(name="recall_user", args={"query": "home"})],
+            [Action(name="edit_block", args={"name": "project", "text": "A book", "version": 0})],
+            [Action(name="edit_block", args={"name": "project", "text": "Two", "version": 0})],
+            [Action(name="forget", args={"fact_id": fact.id})],
+            "Done.",
+        ]
+    )
+    async with Brain("react", llm=llm, user=user) as brain:
+        result = await brain.run("Forget where I live.")
+        assert result.stop_reason == "approval"
+        assert fact.id in llm.calls[1].messages[-1].content
+        assert "version 1: 'A book'" in llm.calls[3].messages[-1].content
+        assert (await brain.resume(approve=True)).answer == "Done."
+    assert await user.facts(status="all") == []
+    assert [(block.text, block.version) for block in await user.blocks()] == [("A book", 1)]
+    assert "project (version 1):\n<data>A book</data>" in await shown(user, "hello")
+
+
+async def test_blocks_are_compared_and_swapped() -> None:
+    user = UserMemory()
+    await user.edit_block("persona", "Likes short answers")
+    await user.edit_block("persona", "Likes long answers", expect=1)
+    with pytest.raises(MemoryUseError, match="version 2: 'Likes long answers', and version 1"):
+        await user.edit_block("persona", "Likes none", expect=1)
+    with pytest.raises(MemoryUseError, match="at most 2,000"):
+        await user.edit_block("persona", "x" * 2_001)
+    assert [block.version for block in await user.block_history("persona")] == [1, 2]
+
+
+async def test_the_mode_says_who_writes() -> None:
+    for mode, tools, facts in (("program", 0, 1), ("agent", 4, 0), ("both", 4, 1)):
+        user = UserMemory(mode=mode, extract=by_rules)  # type: ignore[arg-type]
+        llm = ScriptedLLM(["Nice."])
+        async with Brain("react", llm=llm, user=user) as brain:
+            await brain.run("I live in Porto")
+        assert (len(llm.calls[0].tools), len(await user.facts())) == (tools, facts)
+
+
+def test_wrong_options_are_refused() -> None:
+    with pytest.raises(MemoryDefinitionError, match="tenant="):
+        UserMemory(journal=RamJournal())
+    with pytest.raises(MemoryDefinitionError, match="'program', 'agent' or 'both'"):
+        UserMemory(mode="model")  # type: ignore[arg-type]
+    with pytest.raises(MemoryDefinitionError, match="model_extractor"):
+        UserMemory(extract="openai/gpt-4.1-mini")  # type: ignore[arg-type]
