@@ -8,19 +8,16 @@ from agent_brain.common.secrets import get_logger
 from agent_brain.common.text import count_tokens
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
-from agent_brain.memories.user.facts import OWN, USER
-from agent_brain.memories.user.learning import Learned
+from agent_brain.memories.user.learning import Learned, report_learned
 from agent_brain.memories.user.rendering import (
     CLAIMS,
     FITTING,
     PROFILE,
     RULES,
     SAID,
+    Brief,
     block_text,
-    brief,
-    fact_line,
-    message_line,
-    within,
+    profile_of,
 )
 from agent_brain.memories.wrapper import WrappingMemory
 
@@ -63,47 +60,40 @@ class UserAwareMemory(WrappingMemory):
         state = [message.id for message in goal], self.user.log.place
         if self._shown[0] != state:
             with self.work_for("user"):
-                text = await self._brief(asked, {message.id for message in context})
-            shown = Message.user(text, id=f"user:{goal[-1].id}", metadata={"recalled": []})
-            self._shown = state, shown if text else None
+                brief = await self._brief(asked, {message.id for message in context})
+            shown = Message.user(brief.text, id=f"user:{goal[-1].id}", metadata={"recalled": []})
+            self._shown = state, shown if brief.text else None
+            if brief.items:
+                tokens = count_tokens(brief.text)
+                self.report("recalled", query=asked, items=tuple(brief.items), tokens=tokens)
         message = self._shown[1]
         if message is None:
             return context
         at = next((i for i, m in enumerate(context) if m.id == goal[-1].id), 0)
         return [*context[:at], message, *context[at:]]
 
-    async def _brief(self, asked: str, held: set[str]) -> str:
-        user, tokens = self.user, self.user.recall_tokens
-        current = (await user.facts())[::-1]  # the newest first
-        rules = [f for f in current if f.kind == "instruction" and f.origin in OWN]
-        told = [f for f in current if f.origin in OWN and f.about == USER and f not in rules]
-        told.sort(key=lambda fact: fact.kind == "event")  # after what lasts
-        fitting = await user.fitting(asked, 2 * FACTS, ("current", "claim")) if asked else []
-        profile_lines = {fact_line(f): f for f in [*rules, *told]}
-        kept = within(profile_lines, user.profile_tokens)
-        shown = {profile_lines[line].id for line in kept}
-        others = [f for f in fitting if f.id not in shown][:FACTS]
-        known = within([fact_line(f) for f in others if f.status == "current"], tokens)
-        tokens -= sum(map(count_tokens, known))
-        claims = within([fact_line(f) for f in others if f.status == "claim"], tokens)
-        tokens -= sum(map(count_tokens, claims))
-        used = {s.message for f in [*others, *profile_lines.values()] for s in f.sources}
-        said = await user.messages(asked, MESSAGES, held | used) if asked else []
-        return brief(
-            [
-                (RULES, [line for line in kept if profile_lines[line] in rules]),
-                (PROFILE, [line for line in kept if profile_lines[line] not in rules]),
-                ("", [block_text(block) for block in await user.blocks()]),
-                (FITTING, known),
-                (CLAIMS, claims),
-                (SAID, within([message_line(each) for each in said], tokens)),
-            ]
-        )
+    async def _brief(self, asked: str, held: set[str]) -> Brief:
+        user, brief = self.user, Brief()
+        own = profile_of(await user.facts())
+        rules = [fact for fact in own if fact.kind == "instruction"]
+        left = brief.add(RULES, rules, user.profile_tokens)
+        brief.add(PROFILE, own, left)
+        brief.sections.append(("", [block_text(block) for block in await user.blocks()]))
+        found = await user.fitting(asked, 2 * FACTS, ("current", "claim")) if asked.strip() else []
+        fitting = [fact for fact in found if fact.id not in brief.shown][:FACTS]
+        current = [fact for fact in fitting if fact.status == "current"]
+        left = brief.add(FITTING, current, user.recall_tokens)
+        left = brief.add(CLAIMS, [fact for fact in fitting if fact not in current], left)
+        if asked.strip():
+            brief.add(SAID, await user.messages(asked, MESSAGES, held | brief.sources), left)
+        return brief
 
     async def learn(self) -> Learned:
         """Learn what is new in this conversation, as :meth:`UserMemory.learn` does."""
         with self.work_for("learn"):
-            return await self.user.learn(self.inner)
+            learned = await self.user.learn(self.inner)
+        report_learned(self, learned, self.session)
+        return learned
 
     async def aclose(self) -> None:
         """Learn from the conversation if the program writes, and close it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from inspect import isawaitable
 from typing import TYPE_CHECKING, TypeAlias, cast
 
@@ -37,12 +37,14 @@ class Learned:
         calls: How often the extractor was called.
         facts: The facts that were stored.
         refused: The drafts that were not, with reasons.
+        replaced: The IDs of the facts that these have replaced.
     """
 
     messages: int = 0
     calls: int = 0
     facts: tuple[Fact, ...] = ()
     refused: tuple[Refusal, ...] = ()
+    replaced: tuple[str, ...] = ()
 
     def __add__(self, other: Learned) -> Learned:
         return Learned(
@@ -50,6 +52,7 @@ class Learned:
             self.calls + other.calls,
             self.facts + other.facts,
             self.refused + other.refused,
+            self.replaced + other.replaced,
         )
 
 
@@ -169,4 +172,21 @@ async def write(user: UserMemory, reading: Reading, drafts: Sequence[Draft]) -> 
         return [*facts, reading.after.model_copy(update={"refused": dict(counts)})]
 
     await user.log.write(plan)
-    return learned
+    new = {fact.id for fact in learned.facts}
+    known = user.log.facts().values() if new else ()
+    replaced = tuple(f.id for f in known if f.status == "replaced" and f.replaced_by in new)
+    return replace(learned, replaced=replaced)
+
+
+def report_learned(memory: Memory, learned: Learned, session: str | None) -> None:
+    """Report what was learned as an event of the run of a memory."""
+    if learned.messages or learned.facts:
+        memory.report(
+            "learned",
+            session=session,
+            added=tuple(fact.id for fact in learned.facts),
+            replaced=learned.replaced,
+            refused=dict(Counter(refusal.reason.partition(":")[0] for refusal in learned.refused)),
+            read=learned.messages,
+            calls=learned.calls,
+        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from agent_brain.common.text import as_data, count_tokens
-from agent_brain.memories.recall.results import Recalled, told
+from agent_brain.memories.recall.results import Recalled, RecalledItem, told
 from agent_brain.memories.user.facts import OWN, USER, Fact
 from agent_brain.memories.user.log import Block
 
@@ -19,6 +19,8 @@ RULES = "The user has asked, for every conversation:"
 FITTING = "Also known, as it fits the question:"
 CLAIMS = "Others say, and the user has not:"
 SAID = "From earlier conversations:"
+MOST = 100  # facts that are looked at for the profile
+_LASTING = ("instruction", "identity", "preference", "event")
 
 
 def fact_line(fact: Fact) -> str:
@@ -43,18 +45,51 @@ def block_text(block: Block) -> str:
     return f"{block.name} (version {block.version}):\n{as_data(block.text)}"
 
 
-def within(lines: Iterable[str], tokens: int) -> list[str]:
-    """Return the lines that fit into a budget of tokens, in order; longer ones are left out."""
-    kept: list[str] = []
-    for line in lines:
-        cost = count_tokens(line) + 1
-        if cost <= tokens:
-            kept.append(line)
+def profile_of(facts: Sequence[Fact]) -> list[Fact]:
+    """Return the facts that the user has stated about themselves, those that last longest first."""
+    own = [fact for fact in reversed(facts) if fact.origin in OWN and fact.about == USER]
+    return sorted(own, key=lambda fact: -1 if fact.slot else _LASTING.index(fact.kind))[:MOST]
+
+
+class Brief:
+    """What is known, in sections with a heading each; nothing stands in it twice.
+
+    Attributes:
+        sections: The headings with their lines.
+        items: What is shown, for the events of a run.
+        shown: The IDs of the facts in it.
+        sources: The IDs of the messages that these rest on.
+    """
+
+    def __init__(self) -> None:
+        self.sections: list[tuple[str, list[str]]] = []
+        self.items: list[RecalledItem] = []
+        self.shown: set[str] = set()
+        self.sources: set[str] = set()
+
+    def add(self, head: str, found: Iterable[Fact | Recalled], tokens: int) -> int:
+        """Add what fits into a budget of tokens; return what is left of that."""
+        lines: list[str] = []
+        for each in found:
+            if isinstance(each, Fact) and each.id in self.shown:
+                continue
+            line = fact_line(each) if isinstance(each, Fact) else message_line(each)
+            cost = count_tokens(line) + 1
+            if cost > tokens:
+                continue
             tokens -= cost
-    return kept
+            lines.append(line)
+            if isinstance(each, Fact):
+                self.shown.add(each.id)
+                self.sources |= {source.message for source in each.sources}
+                self.items.append(RecalledItem(each.id, what="fact"))
+            else:
+                self.items.append(RecalledItem(each.message.id, each.score, each.session))
+        self.sections.append((head, lines))
+        return tokens
 
-
-def brief(sections: Sequence[tuple[str, Sequence[str]]]) -> str:
-    """Return sections with a heading each, those with lines; empty if there are none."""
-    shown = ["\n".join([head, *lines]) for head, lines in sections if lines]
-    return "\n\n".join([HEAD, *shown]) if shown else ""
+    @property
+    def text(self) -> str:
+        """The whole text; empty if there is nothing in it."""
+        told = ["\n".join([head, *lines]).lstrip() for head, lines in self.sections if lines]
+        return "\n\n".join([HEAD, *told]) if told else ""

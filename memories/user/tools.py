@@ -59,6 +59,7 @@ def tools_of(user: UserMemory) -> list[BaseTool]:
         if isinstance(fact, Refusal):
             raise ToolError(f"Not remembered: {REFUSED.get(fact.reason, fact.reason)}")
         stored = await user.store(fact)
+        context.memory.report("learned", added=(stored.id,), session=batch.conversation)
         if stored.status == "claim":
             return f"Kept as a claim from: {stored.origin}; the user has said otherwise."
         return f"Remembered as {stored.id}" + (

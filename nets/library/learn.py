@@ -102,6 +102,7 @@ def learn(llm: LLM | str | None = None, *, user: Users, extract: Extract | None 
             reading = await learning.read_next(known, goal)
             if reading is not None:
                 learned = await learning.write(known, reading, drafts)
+                learning.report_learned(memory, learned, goal)
                 notes.messages += learned.messages
                 notes.facts += len(learned.facts)
                 notes.refused += len(learned.refused)

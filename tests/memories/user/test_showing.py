@@ -155,3 +155,16 @@ def test_wrong_options_are_refused() -> None:
         UserMemory(mode="model")  # type: ignore[arg-type]
     with pytest.raises(MemoryDefinitionError, match="model_extractor"):
         UserMemory(extract="openai/gpt-4.1-mini")  # type: ignore[arg-type]
+
+
+async def test_readers_of_a_run_are_told_what_was_recalled_and_learned() -> None:
+    user = UserMemory()
+    fact = await user.remember("Lives in Porto", slot="home", source=said("Porto", 1))
+    learning = Action(name="remember", args={"text": "Likes tea", "quote": "I like tea"})
+    llm = ScriptedLLM([[learning], "Noted."])
+    events = []
+    async with Brain("react", llm=llm, user=user) as brain, brain.stream("I like tea") as run:
+        events = [event async for event in run if event.kind in ("recalled", "learned")]
+    assert [event.kind for event in events] == ["recalled", "learned", "recalled"]
+    assert [item.id for item in events[0].items] == [fact.id]  # type: ignore[union-attr]
+    assert {item.what for item in events[2].items} == {"fact"}  # type: ignore[union-attr]
