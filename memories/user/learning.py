@@ -14,6 +14,7 @@ from agent_brain.memories.base import Memory
 from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.message import Role, is_partial
 from agent_brain.memories.messages import MessagesMemory
+from agent_brain.memories.store.session import session_key
 from agent_brain.memories.user.checking import Batch, Draft, Refusal, checked_fact
 from agent_brain.memories.user.facts import Fact
 from agent_brain.memories.user.log import ReadUpTo
@@ -75,6 +76,12 @@ class Reading:
 
 async def read_next(user: UserMemory, conversation: Memory | str) -> Reading | None:
     """Return the next messages of a conversation; None if all were read."""
+    entries = None
+    if isinstance(conversation, str):
+        entries = await _entries(user, conversation)
+        await user.log.look()
+        if entries == user.log.read_up_to(conversation).entries:
+            return None
     memory = _opened(user, conversation) if isinstance(conversation, str) else conversation
     if not hasattr(memory, "find_news") or not await _keeps_news(memory):
         raise MemoryUseError(
@@ -82,7 +89,7 @@ async def read_next(user: UserMemory, conversation: Memory | str) -> Reading | N
             "give it a journal with DurableMemory"
         )
     try:
-        return await _read(user, cast("MessagesMemory", memory))
+        return await _read(user, cast("MessagesMemory", memory), entries)
     finally:
         if isinstance(conversation, str):
             await memory.aclose()
@@ -94,18 +101,23 @@ async def _keeps_news(memory: Memory) -> bool:
     return hasattr(memory, "find_news")
 
 
-def _opened(user: UserMemory, session: str) -> Memory:
+async def _entries(user: UserMemory, session: str) -> int:
+    """Return the number of the last entry of a session."""
     if user.journal is None:
         raise MemoryUseError(
             f"learn({session!r}) reads a session of the journal, and this user's memory has none: "
             "pass the memory of the conversation"
         )
+    return await user.journal.last(session_key(session, user.tenant))
+
+
+def _opened(user: UserMemory, session: str) -> Memory:
     return MessagesMemory(
         journal=user.journal, session=session, tenant=user.tenant, readonly=True, shared=True
     )
 
 
-async def _read(user: UserMemory, memory: MessagesMemory) -> Reading | None:
+async def _read(user: UserMemory, memory: MessagesMemory, entries: int | None) -> Reading | None:
     await user.log.look()
     name = memory.session or user.name_of(memory)
     before = user.log.read_up_to(name)
@@ -124,6 +136,7 @@ async def _read(user: UserMemory, memory: MessagesMemory) -> Reading | None:
         conversation=name,
         after=cursor if whole else before.after,
         last=None if whole else taken[-1].id,
+        entries=entries if whole else None,
         refused=before.refused,
     )
     said = [m for m in taken if m.role is Role.USER and says_something(m.content)]

@@ -43,12 +43,14 @@ class ReadUpTo(BaseModel, frozen=True, extra="forbid"):
         conversation: Its name.
         after: A cursor of ``find_news()``: what that does not return was read.
         last: The ID of the last message behind the cursor that was read.
+        entries: The number of the session's last entry when all of it was read.
         refused: How many facts were refused, by reason.
     """
 
     conversation: str
     after: int = 0
     last: str | None = None
+    entries: int | None = None
     refused: dict[str, int] = {}
 
 

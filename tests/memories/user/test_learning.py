@@ -7,7 +7,17 @@ from pathlib import Path
 import pytest
 
 from agent_brain import Brain, Message, MessagesMemory
-from agent_brain.memories import Batch, Cited, Draft, Learned, RamJournal, SQLiteJournal, UserMemory
+from agent_brain.memories import (
+    Batch,
+    Cited,
+    Draft,
+    Learned,
+    RamJournal,
+    SQLiteJournal,
+    UserMemory,
+    read_session_key,
+)
+from agent_brain.memories.journal.entry import Rows
 from agent_brain.nets import learn
 from agent_brain.states import model_extractor
 from agent_brain.testing import ScriptedLLM
@@ -185,3 +195,26 @@ async def test_a_brain_learns_when_it_is_closed_and_knows_it_the_next_time(tmp_p
         known = llm.calls[0].messages[-2].content
         assert "home: Lives in Porto" in known
         assert [fact.text for fact in await user.facts()] == ["Lives in Porto"]
+
+
+async def test_sessions_without_news_are_not_read() -> None:
+    class Counting(RamJournal):
+        read_keys: list[str] = []
+
+        async def rows(self, session: str, *args: int, **options: bool) -> Rows:
+            self.read_keys.append(session)
+            return await super().rows(session, *args, **options)
+
+    journal = Counting()
+    for n in range(3):
+        chat = MessagesMemory(journal=journal, session=f"chat {n}", tenant="ann")
+        await chat.update([said(f"I like food{n}", n)])
+    user = UserMemory(journal=journal, tenant="ann", extract=by_rules)
+    assert (await user.learn()).messages == 3
+    await chat.update([said("I like tea", 4)])
+    journal.read_keys.clear()
+    assert [fact.text for fact in (await user.learn()).facts] == ["Likes tea"]
+    assert {session for key in journal.read_keys if (session := read_session_key(key)[0])} <= {
+        "chat 2",
+        "(user)",
+    }
