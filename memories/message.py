@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Annotated, Any, Self, cast
+from operator import itemgetter
+from typing import Annotated, Any, Self, TypeVar, cast
 
 from pydantic import (
     AfterValidator,
@@ -24,9 +25,11 @@ from agent_brain.common.ids import new_id
 from agent_brain.common.models import assembler, template
 from agent_brain.common.text import clean, clean_json, to_compact_json, to_text
 from agent_brain.memories.errors import MemoryUseError
+from agent_brain.memories.schemas import DATA, from_data, to_data
 from agent_brain.memories.store.fields import MessageFields
 from agent_brain.tools.action import Action
 
+ModelT = TypeVar("ModelT", bound=BaseModel)
 PARTIAL = "partial"
 """The key in the metadata of a partial answer; see :func:`is_partial`."""
 
@@ -57,12 +60,14 @@ class Attachment(BaseModel, frozen=True, extra="forbid", defer_build=True):
         url: An ``https:`` or ``data:`` URL. Give exactly one of ``url`` and ``data``.
         data: The bytes, base64-encoded.
         name: File name, shown to people and to models that take files.
+        at: How many characters of the message's text stand before it; None puts it behind the text.
     """
 
     media_type: str = Field(pattern=r"^[^/\s]+/[^/\s]+$")
     url: str | None = Field(default=None, min_length=1)
     data: str | None = Field(default=None, min_length=1)
     name: str | None = None
+    at: int | None = Field(default=None, ge=0)
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
@@ -99,7 +104,7 @@ def _name_of(value: object) -> object:
     return value.__name__ if isinstance(value, type) else value
 
 
-def _several(value: object) -> object:
+def _several(value: Any) -> Any:
     """Accept a single text, call or attachment where several are expected."""
     return (value,) if isinstance(value, str | Action | Attachment) else value
 
@@ -192,11 +197,22 @@ class Message(BaseModel, frozen=True, extra="forbid", defer_build=True):
         return cls(role=Role.SYSTEM, content=content, **cast("dict[str, Any]", fields))
 
     @classmethod
-    def user(cls, content: str, **fields: Unpack[MessageFields]) -> Message:
-        """Return a user message; ``fields`` are any other fields of a message."""
+    def user(
+        cls, content: str | Sequence[str | Attachment], **fields: Unpack[MessageFields]
+    ) -> Message:
+        """Return a user message.
+
+        Args:
+            content: The text, or texts and attachments in order, each text in a line of its own.
+            **fields: Any other fields of a message.
+        """
         if not fields and type(content) is str:
             return trusted(Role.USER, content)
-        return cls(role=Role.USER, content=content, **cast("dict[str, Any]", fields))
+        if isinstance(content, list | tuple):
+            content, placed = in_order(content)
+            fields["attachments"] = (*placed, *_several(fields.get("attachments", ())))
+        given = cast("dict[str, Any]", {**fields, "content": content})
+        return cls(role=Role.USER, **given)
 
     @classmethod
     def assistant(
@@ -236,8 +252,48 @@ class Message(BaseModel, frozen=True, extra="forbid", defer_build=True):
     def _wire_content(self) -> str | list[dict[str, Any]]:
         if not self.attachments:
             return self.content
-        text = [{"type": "text", "text": self.content}] if self.content else []
-        return text + [attachment.to_dict() for attachment in self.attachments]
+        return [
+            {"type": "text", "text": part} if isinstance(part, str) else part.to_dict()
+            for part in self.parts()
+        ]
+
+    def parts(self) -> list[str | Attachment]:
+        """Return the text and the attachments in order; the text in pieces, without empty ones."""
+        pieces: list[str | Attachment] = []
+        placed = [
+            (attached.at, attached) for attached in self.attachments if attached.at is not None
+        ]
+        start = 0
+        for at, attached in sorted(placed, key=itemgetter(0)):
+            pieces += [self.content[start:at].removeprefix("\n" if start else ""), attached]
+            start = at
+        pieces.append(self.content[start:].removeprefix("\n" if start else ""))
+        pieces += [attached for attached in self.attachments if attached.at is None]
+        return [piece for piece in pieces if piece]
+
+    def with_data(self, value: BaseModel) -> Self:
+        """Return a copy with an object as structured content.
+
+        If there is no text, its JSON becomes the text.
+
+        Raises:
+            MemoryUseError: Its class was not registered with :func:`register_schema`.
+        """
+        metadata = {**self.metadata, DATA: to_data(value)}
+        content = self.content or value.model_dump_json()
+        return self.model_copy(update={"metadata": metadata, "content": content})
+
+    def data(self, schema: type[ModelT]) -> ModelT | None:
+        """Return the structured content if it is an object of ``schema``; None if there is none.
+
+        Args:
+            schema: Its class, or ``BaseModel`` for any.
+
+        Raises:
+            MemoryUseError: Its class was not registered, or has changed so that it does not fit.
+        """
+        found = from_data(self.metadata.get(DATA))
+        return found if isinstance(found, schema) else None
 
     def __add__(self, other: Message | list[Message]) -> list[Message]:
         if isinstance(other, Message):
@@ -254,6 +310,26 @@ class Message(BaseModel, frozen=True, extra="forbid", defer_build=True):
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Message:
         return self
+
+
+def in_order(parts: Iterable[str | Attachment]) -> tuple[str, tuple[Attachment, ...]]:
+    """Return texts and attachments as one text, in lines, and the attachments with their places.
+
+    Raises:
+        MemoryUseError: One of ``parts`` is neither.
+    """
+    texts: list[str] = []
+    found: list[tuple[int, Attachment]] = []
+    for part in parts:
+        if isinstance(part, Attachment):
+            found.append((len("\n".join(texts)), part))
+        elif isinstance(part, str):
+            texts.append(part)
+        else:
+            raise MemoryUseError(f"A message has texts and attachments, not {part!r:.100}")
+    text = "\n".join(texts)
+    places = ((at if at < len(text) else None, part) for at, part in found)
+    return text, tuple(part.model_copy(update={"at": at}) for at, part in places)
 
 
 def is_partial(message: Message) -> bool:

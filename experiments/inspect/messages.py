@@ -64,8 +64,8 @@ def to_inspect(message: Message) -> ChatMessage:
 def _content(message: Message) -> str | list[Content]:
     if not message.attachments:
         return message.content
-    text = [ContentText(text=message.content)] if message.content else []
-    return [*text, *map(_attached, message.attachments)]
+    parts = message.parts()
+    return [ContentText(text=part) if isinstance(part, str) else _attached(part) for part in parts]
 
 
 def _attached(attachment: Attachment) -> Content:
@@ -102,7 +102,7 @@ def from_inspect(message: ChatMessage) -> Message:
         case ChatMessageSystem():
             return Message.system(message.text)
         case ChatMessageUser():
-            return Message.user(message.text, attachments=[*_attachments(message)])
+            return Message.user([*_parts(message)])
         case ChatMessageAssistant():
             calls = [*map(to_action, message.tool_calls or ())]
             data = (message.metadata or {}).get(PROVIDER_DATA)
@@ -121,9 +121,13 @@ def to_action(call: ToolCall) -> Action:
     return Action(name=call.function, args=call.arguments, id=call.id)
 
 
-def _attachments(message: ChatMessage) -> Iterator[Attachment]:
-    for part in message.content if isinstance(message.content, list) else ():
-        if isinstance(part, ContentImage):
+def _parts(message: ChatMessage) -> Iterator[str | Attachment]:
+    for part in message.content if isinstance(message.content, list) else [message.content]:
+        if isinstance(part, str):
+            yield part
+        elif isinstance(part, ContentText):
+            yield part.text
+        elif isinstance(part, ContentImage):
             yield _source(part.image, "image/png")
         elif isinstance(part, ContentAudio):
             yield _source(part.audio, f"audio/{part.format}")

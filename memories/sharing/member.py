@@ -192,6 +192,10 @@ def as_received(message: Message) -> Message:
         return message
     fields: dict[str, Any] = {"role": Role.USER, "name": message.name or sender}
     fields |= {"content": f"{sender}: {message.content}", "tool_calls": ()}
+    fields["attachments"] = tuple(
+        a if a.at is None else a.model_copy(update={"at": a.at + len(sender) + 2})
+        for a in message.attachments
+    )
     return message.model_copy(update=fields)
 
 

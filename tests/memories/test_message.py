@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from agent_brain.memories import Attachment, Message, Role
+from agent_brain.memories import Attachment, MemoryUseError, Message, Role
 from agent_brain.memories.message import as_message, trusted
 from agent_brain.tools import Action
 
@@ -321,6 +321,31 @@ def test_to_dict_of_attachments():
         },
         {"type": "file", "file": {"file_id": "https://x/b.pdf", "filename": "file"}},
     ]
+
+
+def test_text_and_attachments_keep_their_order() -> None:
+    before, after = (Attachment(media_type="image/png", url=f"https://x.org/{n}") for n in "ba")
+    sound = Attachment(media_type="audio/wav", data="UklGRg==")
+    said = Message.user(["Before:", before, "After:", after, "Which one?"], attachments=sound)
+    assert said.content == "Before:\nAfter:\nWhich one?"
+    for message in (said, Message.model_validate_json(said.model_dump_json())):
+        parts = [part if isinstance(part, str) else part.url for part in message.parts()]
+        assert parts == ["Before:", before.url, "After:", after.url, "Which one?", None]
+        kinds = [part["type"] for part in message.to_dict()["content"]]
+        assert kinds == ["text", "image_url", "text", "image_url", "text", "input_audio"]
+    first = Message.user([before, "What is it?"])
+    assert [type(part) for part in first.parts()] == [Attachment, str]
+    assert Message.user(["What is it?", before]).attachments == (before,)  # as it always was
+    far = Message.user("ab", attachments=[before.model_copy(update={"at": n}) for n in (9, 1, 1)])
+    assert [part if isinstance(part, str) else part.at for part in far.parts()] == [
+        "a",
+        1,
+        1,
+        "b",
+        9,
+    ]
+    with pytest.raises(MemoryUseError, match="texts and attachments, not 7"):
+        Message.user(["x", 7])  # type: ignore[list-item]
 
 
 def test_attachments_without_text_are_sent_alone():

@@ -15,7 +15,7 @@ from ag_ui.core import (
     VideoPart,
 )
 
-from agent_brain.memories.message import Attachment, Message
+from agent_brain.memories.message import Attachment, Message, in_order
 
 PARTS: dict[str, type[ImagePart | AudioPart | VideoPart]] = {
     "image": ImagePart,
@@ -28,8 +28,8 @@ def content_of(message: Message) -> str | list[ContentPart]:
     """Return the content of a message for AG-UI."""
     if not message.attachments:
         return message.content
-    text: list[ContentPart] = [TextPart(text=message.content)] if message.content else []
-    return [*text, *(_part(attachment) for attachment in message.attachments)]
+    parts = message.parts()
+    return [TextPart(text=part) if isinstance(part, str) else _part(part) for part in parts]
 
 
 def _part(attachment: Attachment) -> ContentPart:
@@ -51,14 +51,7 @@ def read_content(content: str | Iterable[ContentPart]) -> tuple[str, tuple[Attac
     """
     if isinstance(content, str):
         return content, ()
-    texts: list[str] = []
-    attachments: list[Attachment] = []
-    for part in content:
-        if isinstance(part, TextPart):
-            texts.append(part.text)
-        else:
-            attachments.append(_attachment(part))
-    return "\n".join(texts), tuple(attachments)
+    return in_order(p.text if isinstance(p, TextPart) else _attachment(p) for p in content)
 
 
 def _attachment(part: ImagePart | AudioPart | VideoPart | DocumentPart) -> Attachment:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
-from agent_brain.memories.message import Attachment
+from agent_brain.memories.message import Attachment, in_order
 from agent_brain.serving.web.openai.errors import invalid
 
 Part: TypeAlias = Mapping[str, Any]
@@ -31,23 +31,22 @@ def read_content(content: Content, param: str) -> tuple[str, tuple[Attachment, .
     """
     if content is None or isinstance(content, str):
         return content or "", ()
-    texts: list[str] = []
-    attachments: list[Attachment] = []
+    parts: list[str | Attachment] = []
     for index, part in enumerate(content):
         where = f"{param}[{index}]"
         kind = part.get("type") if isinstance(part, Mapping) else None
         if not isinstance(kind, str):
             raise invalid("A part must be an object with a 'type'", where)
         if kind in _TEXT_TYPES:
-            texts.append(_text(part, "refusal" if kind == "refusal" else "text", where))
+            parts.append(_text(part, "refusal" if kind == "refusal" else "text", where))
         elif kind in _READERS:
-            attachments.append(_READERS[kind](part, where))
+            parts.append(_READERS[kind](part, where))
         else:
             raise invalid(
                 f"Parts of type {kind!r} are not supported: send text, images, audio or files",
                 where,
             )
-    return "\n".join(texts), tuple(attachments)
+    return in_order(parts)
 
 
 def _text(part: Part, key: str, where: str) -> str:

@@ -95,25 +95,20 @@ def read_said(body: ChatRequest) -> Said:
 
 
 def _user_message(message: UIMessage, metadata: dict[str, Any] | None = None) -> Message:
-    return Message.user(
-        _text(message.parts),
-        id=message.id,
-        attachments=_attachments(message),
-        metadata=metadata or {},
-    )
+    return Message.user([*_parts(message)], id=message.id, metadata=metadata or {})
 
 
 def _text(parts: Iterable[Part]) -> str:
     return "\n".join(part.text for part in parts if part.type == "text")
 
 
-def _attachments(message: UIMessage) -> tuple[Attachment, ...]:
+def _parts(message: UIMessage) -> Iterator[str | Attachment]:
     try:
-        return tuple(
-            Attachment(media_type=part.media_type, url=part.url, name=part.filename)
-            for part in message.parts
-            if part.type == "file"
-        )
+        for part in message.parts:
+            if part.type == "text":
+                yield part.text
+            elif part.type == "file":
+                yield Attachment(media_type=part.media_type, url=part.url, name=part.filename)
     except ValueError as error:
         raise BrainUseError(f"A file in the message {message.id!r}: {error}") from None
 

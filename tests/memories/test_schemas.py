@@ -1,0 +1,74 @@
+"""Structured content of messages."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from pydantic import BaseModel
+
+from agent_brain.memories import (
+    MemoryDefinitionError,
+    MemoryUseError,
+    Message,
+    MessagesMemory,
+    register_schema,
+)
+
+pytestmark = pytest.mark.anyio
+
+
+@register_schema
+class City(BaseModel):
+    name: str
+    people: int = 0
+
+
+class Country(BaseModel):
+    cities: list[City]
+
+
+register_schema(Country, "a country")
+
+
+async def test_objects_come_back_from_a_journal(tmp_path) -> None:
+    porto = City(name="Porto", people=230_000)
+    country = Country(cities=[porto])
+    async with MessagesMemory(journal=tmp_path / "cities.db") as memory:
+        said = Message.assistant("It is Porto.", metadata={"n": 1}).with_data(porto)
+        await memory.update([said, Message.assistant().with_data(country)])
+    async with MessagesMemory(journal=tmp_path / "cities.db") as later:
+        city, both = await later.messages()
+        assert (city.content, city.metadata["n"], city.data(City)) == ("It is Porto.", 1, porto)
+        assert (city.data(Country), city.data(BaseModel)) == (None, porto)
+        assert (both.content, both.data(Country)) == (country.model_dump_json(), country)
+        assert await later.messages(text="230000")
+    assert Message.user("hello").data(City) is None
+    assert Message.user("hello", metadata={"structured_data": "my own"}).data(City) is None
+
+
+def test_data_imports_nothing_and_says_what_is_missing() -> None:
+    def stored(schema: str, value: object) -> Message:
+        data = {"structured_data": {"schema": schema, "value": value}}
+        return Message.model_validate({"role": "user", "metadata": data})
+
+    with pytest.raises(MemoryUseError, match=r"no schema named 'wave:Wave_read'.*a country, city"):
+        stored("wave:Wave_read", {}).data(City)
+    assert "wave" not in sys.modules
+    with pytest.raises(MemoryUseError, match=r"does not fit its schema.*people"):
+        stored("city", {"name": "Porto", "people": "many"}).data(City)
+
+
+def test_what_cannot_be_registered_is_refused() -> None:
+    class Unknown(BaseModel):
+        n: int
+
+    with pytest.raises(
+        MemoryUseError, match=r"Unknown is not registered: call register_schema\(\)"
+    ):
+        Message.user("x").with_data(Unknown(n=1))
+    with pytest.raises(MemoryDefinitionError, match="already registered"):
+        register_schema(Unknown, "City")
+    for wrong in (dict, City(name="Porto"), "City"):
+        with pytest.raises(MemoryDefinitionError, match="not a pydantic model"):
+            register_schema(wrong)  # type: ignore[type-var, arg-type]
