@@ -125,6 +125,7 @@ def test_a_stall_ends_with_the_timeout_and_keeps_what_came():
     assert "(--timeout)" in result.stderr
 
 
+@pytest.mark.thorough
 def test_a_terminal_shows_text_as_it_comes_and_ctrl_c_closes_the_connection():
     with OpenAIServer([Reply("Half an ", Stall())]) as server:
         env = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": KEY}

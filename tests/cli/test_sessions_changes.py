@@ -61,6 +61,7 @@ def test_a_fork_goes_on_from_its_step_and_its_origin_stays_as_it_was(place):
     assert sessions("show", place, "ann", "--full").stdout == before
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("memory", [MessagesMemory, WindowedMemory, summarizing])
 def test_a_fork_is_the_session_as_of_the_step_whatever_memory_it_is_of(place, memory):
     options = {} if memory is MessagesMemory else {"max_messages": 3}

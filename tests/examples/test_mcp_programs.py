@@ -72,6 +72,7 @@ def test_ctrl_c_ends_the_server(tmp_path: Path) -> None:
     assert (code, "Traceback" in said) == (0, False), said
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("port", ["abc", "99999"])
 def test_a_wrong_port_is_named(environment: dict[str, str], tmp_path: Path, port: str) -> None:
     done = subprocess.run(

@@ -9,6 +9,8 @@ from agent_brain import Brain
 from tests.page.model import Script, words
 from tests.page.server import Proxy
 
+pytestmark = pytest.mark.thorough
+
 LOST = "The connection is lost. Trying again…"
 WHOLE = "".join(words(0, 120)).strip()
 

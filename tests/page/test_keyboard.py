@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from agent_brain import Brain, tool
 from agent_brain.tools import Action
 from tests.page.model import Script
+
+pytestmark = pytest.mark.thorough
 
 PHONE = {"width": 390, "height": 800}
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.sync_api import Route, expect
 
 from agent_brain import Brain, tool
 from agent_brain.tools import Action
 from tests.page.model import Pause, Script
 from tests.page.server import PageServer, Proxy
+
+pytestmark = pytest.mark.thorough
 
 LOST = "The connection is lost. Trying again…"
 SESSION = re.compile(r"/sessions/[^/]+$")

@@ -160,6 +160,7 @@ def test_axe_finds_nothing_in_the_steps(serve, open_chat, tmp_path, look):
     assert findings == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("width", [320, 768, 1024])
 def test_the_steps_fit_the_screen(serve, open_chat, tmp_path, width):
     brain = Brain("react", llm=Script(["x" * 400]))

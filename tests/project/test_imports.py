@@ -71,6 +71,7 @@ def test_the_demo_loads_only_the_tools_that_it_has() -> None:
     ) == set()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("package", ["agent_brain", *(f"agent_brain.{name}" for name in PACKAGES)])
 def test_a_star_import_brings_every_public_name(package: str) -> None:
     python(

@@ -166,6 +166,7 @@ def test_one_interrupt_ends_a_run_over_stdio():
         assert process.wait(60) in (1, 130, -signal.SIGINT)
 
 
+@pytest.mark.thorough
 def test_one_interrupt_ends_it_over_http_with_a_client_connected():
     with started(*COMMAND, "--http", "0", "--model", "demo") as process:
         url = url_of(process)

@@ -314,6 +314,7 @@ async def test_over_stdio_cancelling_a_call_cancels_the_run(mode):
         assert await wait_and_cancel(client) == CUT_SHORT
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings(HTTPX_ON_TRIO)
 @BOTH_PROTOCOLS
 async def test_over_http_cancelling_a_call_cancels_the_run(mode):

@@ -92,6 +92,7 @@ async def test_a_run_is_done_with_its_events() -> None:
     assert problems_of_events(await events_of(work.journal)) == []
 
 
+@pytest.mark.thorough
 async def test_a_run_that_is_killed_at_any_write_is_continued() -> None:
     whole = Work()
     await whole.perform()

@@ -71,6 +71,7 @@ async def working(queue: RunQueue) -> AsyncIterator[QueueClient]:
             stop.set()
 
 
+@pytest.mark.thorough
 async def test_runs_are_done_on_one_machine_and_on_schedule(tmp_path: Path) -> None:
     queue = make_queue(tmp_path)
     queue.schedule("tick", "*/2 * * * * *", "clerk", "Tick pause 0", tenant="ann")
@@ -92,6 +93,7 @@ async def test_runs_are_done_on_one_machine_and_on_schedule(tmp_path: Path) -> N
         assert len({info.id for info in infos}) == len({info.session for info in infos})
 
 
+@pytest.mark.thorough
 async def test_a_version_continues_its_own_runs_and_those_that_it_can(tmp_path: Path) -> None:
     async with working(make_queue(tmp_path, version="1")) as client:
         run = await client.submit("clerk", "Please charge pause 0", session="42", id="1")
@@ -357,6 +359,7 @@ def mixed_queue(folder: Path, naps: list[timedelta], done: list[str]) -> RunQueu
     return RunQueue(folder / "app.db", {"trip": brain}, poll=0.05)
 
 
+@pytest.mark.thorough
 async def test_a_branch_that_sleeps_is_woken_while_another_one_waits(tmp_path: Path) -> None:
     done: list[str] = []
     naps = [timedelta(seconds=2), timedelta(seconds=0.2)]
@@ -380,6 +383,7 @@ async def test_a_branch_that_sleeps_is_woken_while_another_one_waits(tmp_path: P
     assert done == ["look", "pay"]
 
 
+@pytest.mark.thorough
 async def test_a_person_decides_while_another_branch_sleeps(tmp_path: Path) -> None:
     done: list[str] = []
     naps = [timedelta(days=1)]
@@ -407,6 +411,7 @@ async def test_a_person_decides_while_another_branch_sleeps(tmp_path: Path) -> N
     assert done == ["pay", "look"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("decided", [False, True])
 async def test_a_branch_that_is_woken_now_leaves_the_other_one_waiting(
     decided: bool, tmp_path: Path

@@ -88,6 +88,7 @@ async def test_ids_of_tenants_are_separate(client: QueueClient, session: str) ->
     assert (await client.get(session, tenant="ann")).tenant == "ann"
 
 
+@pytest.mark.thorough
 async def test_runs_of_a_session_are_done_in_the_order_of_submission(
     client: QueueClient, session: str
 ) -> None:
@@ -139,6 +140,7 @@ async def test_a_run_in_progress_cannot_be_resumed(client: QueueClient, session:
         await run.resume()
 
 
+@pytest.mark.thorough
 async def test_a_run_is_stopped_after_its_step_and_continued(
     client: QueueClient, session: str
 ) -> None:
@@ -169,6 +171,7 @@ async def test_a_run_is_cancelled_while_it_waits_for_its_turn_or_runs(
     assert (await third.result()).stop_reason == "done"
 
 
+@pytest.mark.thorough
 async def test_runs_of_a_tenant_are_limited(client: QueueClient, session: str) -> None:
     runs = [
         await client.submit("clerk", "Work pause 0.05", tenant=session, session=f"{n}")

@@ -11,7 +11,11 @@ from tests.memories.durable.life import Life
 from tests.memories.durable.test_kill_after_each_write import Place, place
 from tests.support.thorough import thorough
 
-pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyncio"])]
+pytestmark = [
+    pytest.mark.thorough,
+    pytest.mark.anyio,
+    pytest.mark.parametrize("anyio_backend", ["asyncio"]),
+]
 
 __all__ = ["place"]
 

@@ -35,6 +35,7 @@ async def fill(path: Path) -> None:
         await memory.update([*said, Message.user(f"I am {SECRET}.", id="secret")])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("by", ["text", "id"])
 @pytest.mark.parametrize("again", ["forget", "open"])
 async def test_what_could_not_be_scrubbed_is_scrubbed_the_next_time(

@@ -66,6 +66,7 @@ async def test_a_removal_that_was_killed_is_finished(place: str, how: str) -> No
             assert branches or not (waits and inside), "it waits in a branch that is gone"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("place", [place for place in PLACES if place in INSIDE])
 async def test_a_removal_that_failed_is_done_by_the_next_try(place: str) -> None:
     filled = RamJournal()

@@ -22,7 +22,7 @@ from agent_brain.memories.journal.sql.sessions import Counts, Key
 from agent_brain.memories.journal.sqlite.database import SQLiteDatabase
 from tests.support.thorough import first_of
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.thorough, pytest.mark.anyio]
 T = TypeVar("T")
 
 PAGE = 512  # bytes; so small that a file has pages of every kind

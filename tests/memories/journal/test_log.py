@@ -176,6 +176,7 @@ os._exit(0)
     assert content(path) == before
 
 
+@pytest.mark.thorough
 def test_a_flipped_byte_in_the_log(path: Path) -> None:
     """SQLite ignores what comes after it: whole writes are read, as they were."""
     whole = log(path).read_bytes()

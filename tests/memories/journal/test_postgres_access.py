@@ -22,7 +22,11 @@ from agent_brain.memories.errors import LeaseHeldError
 from tests.support.ports import free_port
 from tests.support.postgres_server import PASSWORD, URL, new_schema, new_server, run_sql
 
-pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyncio"])]
+pytestmark = [
+    pytest.mark.thorough,
+    pytest.mark.anyio,
+    pytest.mark.parametrize("anyio_backend", ["asyncio"]),
+]
 A = [Entry("a", 1)]
 
 

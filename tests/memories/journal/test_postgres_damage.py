@@ -8,7 +8,11 @@ from agent_brain.memories import Entry, JournalError, PostgresJournal
 from agent_brain.memories.errors import JournalDamagedError
 from tests.support.postgres_server import URL, clear, new_schema, run_sql
 
-pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyncio"])]
+pytestmark = [
+    pytest.mark.thorough,
+    pytest.mark.anyio,
+    pytest.mark.parametrize("anyio_backend", ["asyncio"]),
+]
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,11 @@ from agent_brain.memories import (
 from agent_brain.memories.errors import LeaseLostError
 from tests.support.postgres_server import URL, new_schema, new_server, run_sql
 
-pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyncio"])]
+pytestmark = [
+    pytest.mark.thorough,
+    pytest.mark.anyio,
+    pytest.mark.parametrize("anyio_backend", ["asyncio"]),
+]
 A = [Entry("a", 1)]
 HOUR = timedelta(hours=1)
 

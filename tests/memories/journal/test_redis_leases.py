@@ -99,6 +99,7 @@ async def test_a_lease_is_renewed_while_its_process_runs(
             await journal.acquire("s")
 
 
+@pytest.mark.thorough
 async def test_a_busy_event_loop_does_not_lose_its_lease(journal: RedisJournal) -> None:
     lease = await journal.acquire("s", seconds=3)
     before = left(journal.prefix)

@@ -44,6 +44,7 @@ async def test_it_behaves_as_every_memory_does(check: Check) -> None:
     await check()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("place", ["folder", "server"])
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_it_behaves_as_every_memory_does_where_it_is_kept(

@@ -309,6 +309,7 @@ async def test_a_folder_that_vanishes_while_it_is_open_is_filled_again(tmp_path,
         assert later.texts == []
 
 
+@pytest.mark.thorough
 @one_loop
 async def test_a_server_that_is_killed_and_started_again(tmp_path, embedder) -> None:
     with chroma_process(tmp_path / "chroma") as server:
@@ -426,6 +427,7 @@ def _talk(processes: list[subprocess.Popen[str]]) -> list[str]:
     return [process.communicate(timeout=60)[0].strip() for process in processes]
 
 
+@pytest.mark.thorough
 def test_two_processes_share_a_folder_with_a_session_each(tmp_path) -> None:
     assert _talk([_process(tmp_path, "one"), _process(tmp_path, "two")]) == ["done", "done"]
 

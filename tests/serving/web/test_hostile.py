@@ -462,6 +462,7 @@ def test_messages_to_a_run_are_bounded():
             client.post("/sessions/s/cancel")
 
 
+@pytest.mark.thorough
 def test_memory_is_bounded_under_hostile_requests():
     served = sessions(max_sessions=20, max_per_user=5)
     with live_server(served, user="ann", limits=ServerLimits(per_minute=None)) as address:

@@ -128,6 +128,7 @@ def alive(*kinds: type) -> Counter[str]:
     return Counter(type(each).__name__ for each in gc.get_objects() if type(each) in kinds)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("clients", [1, 2, 3, 60])
 async def test_each_gets_its_own_text_whole_and_the_runs_of_the_others_are_cancelled(clients):
     llm = Marked()
