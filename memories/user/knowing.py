@@ -45,6 +45,7 @@ class UserAwareMemory(WrappingMemory):
         super().__init__(inner)
         self.user = user
         self._closes = close
+        self._learns = user.mode != "agent"
         self._shown: tuple[object, Message | None] = (None, None)
         self._tools = user.tools() if user.mode != "program" else []
         self.add_tools(self._tools)
@@ -98,7 +99,7 @@ class UserAwareMemory(WrappingMemory):
     async def aclose(self) -> None:
         """Learn from the conversation if the program writes, and close it."""
         try:
-            if self.user.extract is not None and self.user.mode != "agent" and not self.readonly:
+            if self._learns and self.user.extract is not None and not self.readonly:
                 await self.learn()
         except Exception as error:  # what was not learned now is learned the next time
             log.warning(
@@ -109,7 +110,9 @@ class UserAwareMemory(WrappingMemory):
                 await self.inner.aclose()
 
     async def _over(self, inner: Memory) -> UserAwareMemory:
-        """Return a memory that shows the same over a copy of the inner one; it learns nothing."""
+        """Return a memory that shows the same over a copy of the inner one, and learns nothing."""
         for mine in self._tools:
             inner.available_tools.pop(mine.name, None)
-        return type(self)(inner, self.user)
+        copied = type(self)(inner, self.user)
+        copied._learns = False  # what is said there is no conversation with the user
+        return copied

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from pathlib import Path
 
 import pytest
@@ -18,13 +19,17 @@ from agent_brain.memories import (
     read_session_key,
 )
 from agent_brain.memories.journal.entry import Rows
-from agent_brain.nets import learn
+from agent_brain.nets import Net, ParallelState, learn, react
 from agent_brain.states import model_extractor
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action
 from tests.memories.user.support import by_rules, day, said
 
 pytestmark = pytest.mark.anyio
+
+
+class Step(Enum):
+    ONE = "one"
 
 
 async def learned_from(
@@ -218,3 +223,18 @@ async def test_sessions_without_news_are_not_read() -> None:
         "chat 2",
         "(user)",
     }
+
+
+async def test_copies_and_branches_show_what_is_known_and_learn_nothing() -> None:
+    user = UserMemory(extract=by_rules)
+    await user.remember("Likes tea", source=said("I like tea", 1))
+    llms = [ScriptedLLM(["I live in Rome."]), ScriptedLLM(["I live in Oslo."])]
+    brains = [react(llm) for llm in llms]
+    net = Net({Step.ONE: ParallelState(brains)})
+    async with Brain(net, "messages", user=user) as brain:
+        await brain.run("Where do you live?")
+        async with await brain.memory.fork() as copied:
+            await copied.update([said("I live in Lima", 2)])
+    assert all("Likes tea" in llm.calls[0].messages[-2].content for llm in llms)
+    facts = await user.facts(status="all")
+    assert [fact.text for fact in facts if fact.origin == "user"] == ["Likes tea"]
