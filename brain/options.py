@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from agent_brain.limits import Limits
-from agent_brain.memories.user.user_memory import UserMemory
 from agent_brain.states.hooks import Hook
 from agent_brain.states.models.llm import LLM
 from agent_brain.stuck import StuckPolicy
 from agent_brain.tools.base import Approval
+
+if TYPE_CHECKING:
+    from agent_brain.memories.user.user_memory import UserMemory
 
 
 class BrainOptions(TypedDict, total=False):

@@ -121,7 +121,7 @@ class LayeredMemory(Retagged, WrappingMemory):
         if not isinstance(short, WindowedMemory) or not isinstance(long, StoredMemory):
             raise MemoryDefinitionError(
                 f"LayeredMemory takes a WindowedMemory and a built-in memory, not {short!r} and "
-                f"{long!r}"
+                f"{long!r}. What is known about a user goes over any memory: user.over(memory)"
             )
         if short.shared:
             raise MemoryDefinitionError(
