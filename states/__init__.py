@@ -60,6 +60,10 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.states.events import UsageReported as UsageReported
     from agent_brain.states.extracting import model_extractor as model_extractor
     from agent_brain.states.function import FunctionState as FunctionState
+    from agent_brain.states.helpers import extract as extract
+    from agent_brain.states.helpers import is_related as is_related
+    from agent_brain.states.helpers import rewrite as rewrite
+    from agent_brain.states.helpers import title as title
     from agent_brain.states.hook_requests import EmbeddingRequest as EmbeddingRequest
     from agent_brain.states.hook_requests import HookRequest as HookRequest
     from agent_brain.states.hook_requests import ModelRequest as ModelRequest

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import aclosing
 from datetime import UTC, datetime
 
 from pydantic import BaseModel, ValidationError
@@ -14,7 +13,7 @@ from agent_brain.memories.message import Message, Role
 from agent_brain.memories.user.checking import Batch, Cited, Draft
 from agent_brain.memories.user.facts import USER, Fact, Kind
 from agent_brain.memories.user.origins import own_words
-from agent_brain.states.model_call import ModelCall
+from agent_brain.states.model_call import ModelCall, finish_call
 from agent_brain.states.models.llm import LLM
 from agent_brain.states.models.resolve import as_llm
 
@@ -87,9 +86,7 @@ def model_extractor(
             Message.user("\n".join([*_known(facts), "New messages:", *_new(messages, batch)])),
         ]
         call = ModelCall(model, request, words="hidden", check=_problem)
-        async with aclosing(call.events()) as events:
-            async for _ in events:
-                pass
+        await finish_call(call)
         ids = {name: message.id for name, message in messages.items()}
         known = {name: fact.id for name, fact in facts.items()}
         return [_draft(said, ids, known) for said in _read(call.text).facts]

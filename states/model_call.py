@@ -18,9 +18,10 @@ from collections.abc import (
     Iterable,
     Sequence,
 )
+from contextlib import aclosing
 from functools import lru_cache
 from types import AsyncGeneratorType, CodeType, FrameType
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from pydantic import BaseModel, JsonValue
 
@@ -55,6 +56,7 @@ from agent_brain.states.work import Work, WorkContext
 from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
 
+CallT = TypeVar("CallT", bound="ModelCall")
 Words: TypeAlias = Literal["shown", "thought", "hidden"]
 
 UNYIELDED: list[tuple[CodeType, str]] = []
@@ -472,6 +474,14 @@ class ModelCall(Work):
         self.usage = usage if self.usage is None else self.usage + usage
         reason = None if self.finish is None else self.finish.reason
         return UsageReported(usage, self.id, reason, self.purpose, at=self._at)
+
+
+async def finish_call(call: CallT) -> CallT:
+    """Make a call outside of a state; return it. In a run it is one of the run in ``work_for``."""
+    async with aclosing(call.events()) as events:
+        async for _ in events:
+            pass
+    return call
 
 
 def _hooks_around(context: WorkContext | None) -> Pipeline | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from contextlib import aclosing
 
 from pydantic import BaseModel, ValidationError
 
@@ -11,7 +10,7 @@ from agent_brain.common.text import to_compact_json
 from agent_brain.common.values import error_lines
 from agent_brain.memories.message import Message
 from agent_brain.memories.views.summary_writer import ITSELF, read_form
-from agent_brain.states.model_call import ModelCall, is_said
+from agent_brain.states.model_call import ModelCall, finish_call, is_said
 from agent_brain.states.models.llm import LLM
 from agent_brain.states.models.resolve import as_llm
 from agent_brain.states.prompts import as_text
@@ -82,10 +81,7 @@ def model_summarizer(
             Message.user("Write the new summary now."),
         ]
         call = ModelCall(model, request, words="hidden", check=is_said if form is None else fits)
-        async with aclosing(call.events()) as events:
-            async for _ in events:
-                pass
-        return call.text.strip()
+        return (await finish_call(call)).text.strip()
 
     return summarize
 
