@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from typing import NoReturn, TypeAlias
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 import anyio
 
@@ -74,6 +74,9 @@ from agent_brain.steering import Steering
 from agent_brain.stuck import StuckPolicy, Verdict, fingerprint
 from agent_brain.usage.budget import Budget
 
+if TYPE_CHECKING:
+    from agent_brain.paraphrases import Paraphrases
+
 log = get_logger(__name__)
 
 Reads: TypeAlias = bool | Callable[[Event], bool]
@@ -125,6 +128,7 @@ class Engine:
         "_outer",
         "_outside",
         "_pace",
+        "_paraphrases",
         "_path",
         "_record",
         "_resumed",
@@ -176,6 +180,9 @@ class Engine:
         self.memory = memory
         self._budget = budget
         self._stuck = stuck
+        self._paraphrases: Paraphrases | None = None
+        if stuck is not None and stuck.similar is not None:
+            self._paraphrases = stuck.paraphrases(stuck.similar)
         self._steering = steering  # of a run that can be asked to stop
         self._run_id = run_id
         self._path = path
@@ -496,7 +503,8 @@ class Engine:
         if node.on_enter and self._key in control.entered:
             control.entered.remove(self._key)
         failed = None if report.error is None else error_text(report.error)
-        mark = self._fingerprint(node)
+        mark, known = self._fingerprint(node), self._paraphrases
+        mark = mark if known is None else await self._same(known, node, mark)
         if self._path:
             control.check_notes(node.name)
             said = "" if name else await self._said()
@@ -598,6 +606,15 @@ class Engine:
             tools=self.memory.available_tools,
             error=report.error,
         )
+
+    async def _same(self, known: Paraphrases, node: Node, mark: str | None) -> str | None:
+        """Return the fingerprint of a step that said nearly the same, or ``mark``, its own."""
+        report, asked = self._record.report, self.memory.control.human_requests
+        if mark is None or report.finished or report.error or self.over:
+            return mark
+        about = [node.name, *([] if asked is None else asked.answers.values())]
+        text = "".join(report.said or report.thought)
+        return await known.mark(mark, about, text, self.memory)
 
     async def _stop(self, reason: StopReason) -> Node | None:
         """Stop the run; return the fallback state, if there is one and time is left."""

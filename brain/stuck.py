@@ -12,14 +12,18 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 from zlib import crc32
 
-from agent_brain.common.values import is_count
+from agent_brain.common.values import is_amount, is_count
 from agent_brain.errors import BrainDefinitionError
 from agent_brain.memories.control import Control
 from agent_brain.states.events import ActionFinished
 from agent_brain.tools.base import BaseTool
+
+if TYPE_CHECKING:
+    from agent_brain.memories.embedders import Embedder, EmbedderLike
+    from agent_brain.paraphrases import Paraphrases
 
 HINT = (
     "You are going in circles: {reason}. Doing it again will not change anything. Try something "
@@ -49,15 +53,24 @@ class StuckPolicy:
             is never stored.
         hints: Number of hints in a row before the run is stopped.
         max_cycle: Length of the longest cycle of steps that is detected.
+        similar: Texts of a state count as equal from this cosine on, above 0 and at most 1; None
+            compares them as they are, unless there is an ``embedder``: then it is 0.95. Texts that
+            were said before the run was resumed are not compared.
+        embedder: Makes the vectors, as for :class:`VectorMemory`, as work of the run. Without one,
+            the cosine is that of their words.
 
     Raises:
-        BrainDefinitionError: ``threshold`` below 2, ``hints`` below 0, or ``max_cycle`` below 1.
+        BrainDefinitionError: ``threshold`` below 2, ``hints`` below 0, ``max_cycle`` below 1, or
+            ``similar`` not above 0 and at most 1.
+        EmbeddingError: ``embedder`` is not an embedder.
     """
 
     threshold: int = 5
     prompt: str = HINT
     hints: int = 1
     max_cycle: int = 6
+    similar: float | None = None
+    embedder: EmbedderLike = None
     _needed: tuple[int, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -74,8 +87,24 @@ class StuckPolicy:
             )
         if not isinstance(self.prompt, str):
             raise BrainDefinitionError(f"StuckPolicy(prompt={self.prompt!r}): a text")
+        if self.embedder is not None:
+            from agent_brain.memories.embedders import as_embedder
+
+            object.__setattr__(self, "embedder", as_embedder(self.embedder))
+            object.__setattr__(self, "similar", 0.95 if self.similar is None else self.similar)
+        if self.similar is not None and not (is_amount(self.similar) and self.similar <= 1):
+            raise BrainDefinitionError(
+                f"StuckPolicy(similar={self.similar!r}): a number above 0, and at most 1"
+            )
         lengths = range(1, self.max_cycle + 1)
         object.__setattr__(self, "_needed", tuple(n * self._times(n) for n in lengths))
+
+    def paraphrases(self, similar: float) -> Paraphrases:
+        """Return what recognises the texts of one run that say nearly the same."""
+        from agent_brain.paraphrases import Paraphrases
+
+        embedder = cast("Embedder | None", self.embedder)
+        return Paraphrases(embedder, similar, max(self._needed))
 
     def look(self, control: Control, mark: str) -> Verdict | None:
         """Record the fingerprint of a step; return what to do if the run repeats itself."""

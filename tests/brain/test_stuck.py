@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from enum import Enum
 from typing import Any
 
@@ -12,6 +12,7 @@ import pytest
 from agent_brain import LLM, Brain, Net, State, StopReason, StuckPolicy, react, tool
 from agent_brain.errors import BrainDefinitionError
 from agent_brain.memories import Memory
+from agent_brain.memories.embedders import Embedder
 from agent_brain.nets import SubnetState
 from agent_brain.states import InputRequested, StateEntered, StuckDetected, Thought
 from agent_brain.testing import ScriptedLLM, run_net
@@ -107,6 +108,7 @@ async def test_near_duplicates_are_the_same(texts: list[str]) -> None:
 
 class Steps(Enum):
     ONE = 1
+    TWO = 2
 
 
 class Repeat(State):
@@ -129,6 +131,90 @@ class Repeat(State):
 async def test_words_are_compared_without_their_counters(text: str, reason: str) -> None:
     net = Net({Steps.ONE: Repeat(text)}, transitions={Steps.ONE: (Steps.ONE, None)})
     assert (await Brain(net).run("go")).stop_reason == reason
+
+
+class Chat(State):
+    """Says one text after the other, again and again."""
+
+    def __init__(self, *texts: str) -> None:
+        self.texts = texts
+
+    async def run(self, memory: Memory) -> AsyncIterator[str]:
+        yield self.texts[memory.control.step % len(self.texts)]
+
+    async def next_state(self, memory: Memory) -> Any:
+        return Steps.ONE if memory.control.step < 11 else None
+
+
+SAME = (
+    "I will search the web for the weather in Porto.",
+    "Let me search the web for Porto's weather!",
+    "Searching the web for weather in Porto, then.",
+    "So: the weather in Porto. I search the web for it.",
+    "I should be searching the web for the weather of Porto",
+)
+NEW = tuple(f"{word} is something else" for word in "Ants Bees Cats Dogs Eels Fish Gnus".split())
+
+
+class Meaning(Embedder):
+    """Knows one meaning, and fails if it is told to."""
+
+    name = "meaning"
+
+    def __init__(self, *, fails: bool = False) -> None:
+        self.fails = fails
+        self.read: list[str] = []
+
+    async def embed(self, texts: Sequence[str]) -> Any:
+        if self.fails:
+            raise OSError("no connection")
+        self.read += texts
+        return [[9.0, 0.1 * len(t)] if t in SAME else [0.0, 1.0 + hash(t) % 9] for t in texts]
+
+
+async def chat(*texts: str, **policy: Any) -> Any:
+    net = Net({Steps.ONE: Chat(*texts)}, transitions={Steps.ONE: (Steps.ONE, None)})
+    return await Brain(net, stuck=StuckPolicy(hints=0, **policy)).run("go")
+
+
+@pytest.mark.parametrize(
+    ("texts", "policy", "reason"),
+    [
+        (SAME, {}, "done"),
+        (SAME, {"similar": 0.8}, "stuck"),
+        ((*SAME[:2], NEW[0]), {"similar": 0.8}, "stuck"),  # a cycle
+        (NEW, {"similar": 0.8}, "done"),
+        (SAME, {"embedder": Meaning()}, "stuck"),
+        (SAME, {"embedder": Meaning(fails=True)}, "done"),
+    ],
+)
+async def test_paraphrases_are_the_same_where_that_is_asked_for(
+    texts: tuple[str, ...], policy: dict[str, Any], reason: str
+) -> None:
+    assert (await chat(*texts, **policy)).stop_reason == reason
+
+
+async def test_each_text_of_a_run_is_embedded_once_and_counted() -> None:
+    meaning = Meaning()
+    assert (await run("done", stuck=StuckPolicy(embedder=meaning))).answer == "done"
+    assert meaning.read == []  # there was nothing to compare
+    result = await chat(*SAME, embedder=meaning)
+    assert (result.stop_reason, result.steps) == ("stuck", 5)
+    assert meaning.read == [*SAME]
+    assert result.usage.requests == 4  # the second step has embedded two texts
+
+
+async def test_texts_of_different_states_are_not_compared() -> None:
+    class Turns(Chat):
+        async def next_state(self, memory: Memory) -> Any:
+            return Steps(memory.control.step % 2 + 1) if memory.control.step < 11 else None
+
+    every = tuple(Steps)
+    net = Net(
+        {key: Turns(*SAME) for key in every}, transitions=dict.fromkeys(every, (*every, None))
+    )
+    policy = StuckPolicy(similar=0.8, max_cycle=1, hints=0)
+    assert (await Brain(net, stuck=policy).run("go")).stop_reason == "done"
 
 
 async def test_something_new_makes_the_count_begin_again() -> None:
@@ -166,10 +252,12 @@ def test_a_tool_that_is_renamed_stays_repeatable() -> None:
     assert isinstance(wait, BaseTool)
 
 
-@pytest.mark.parametrize("options", [{"threshold": 1}, {"hints": -1}, {"max_cycle": 0}])
-def test_a_policy_that_makes_no_sense_is_refused(options: dict[str, int]) -> None:
+@pytest.mark.parametrize(
+    "options", [{"threshold": 1}, {"hints": -1}, {"max_cycle": 0}, {"similar": 0}, {"similar": 1.1}]
+)
+def test_a_policy_that_makes_no_sense_is_refused(options: dict[str, Any]) -> None:
     with pytest.raises(BrainDefinitionError, match=r"StuckPolicy\("):
-        StuckPolicy(**options)  # type: ignore[arg-type]
+        StuckPolicy(**options)
 
 
 async def test_the_order_in_which_equal_calls_end_does_not_matter() -> None:
