@@ -29,6 +29,7 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.errors import ResumeError as ResumeError
     from agent_brain.limits import Limits as Limits
     from agent_brain.limits import StopReason as StopReason
+    from agent_brain.memories import AutoMemory as AutoMemory
     from agent_brain.memories import LayeredMemory as LayeredMemory
     from agent_brain.memories import Memory as Memory
     from agent_brain.memories import Message as Message

@@ -23,6 +23,7 @@ from agent_brain.states.events import (
     Event,
     FactsLearned,
     InputRequested,
+    MemoryEscalated,
     MessagesRecalled,
     MessagesTrimmed,
     RunFailed,
@@ -183,6 +184,8 @@ def _by_memory(event: Event) -> str:
             return f"{count_of(len(ids), 'message')} left the window"
         case ContextCompacted(tokens_before=before, tokens_after=after):
             return f"summarised {count_of(event.count, 'message')}: {before:,} tokens to {after:,}"
+        case MemoryEscalated(now=now):
+            return f"more than {count_of(event.max_tokens, 'token')}: shows a {now} from now on"
         case FactsLearned(added=added, replaced=replaced, refused=refused):
             found = f"{count_of(len(added), 'fact')} from {count_of(event.read, 'message')}"
             return f"learned {found}, {len(replaced)} replaced, {sum(refused.values())} refused"

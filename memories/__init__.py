@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from agent_brain.common.lazy_exports import lazy_exports
 
 if TYPE_CHECKING or not lazy_exports(globals()):
+    from agent_brain.memories.auto import AutoMemory as AutoMemory
     from agent_brain.memories.base import Memory as Memory
     from agent_brain.memories.control import Control as Control
     from agent_brain.memories.durable import DurableMemory as DurableMemory

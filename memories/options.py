@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 BUILT_IN = {  # in the order of the help of --memory, which reads them here without loading memories
     "messages": "agent_brain.memories.messages:MessagesMemory",
+    "auto": "agent_brain.memories.auto:AutoMemory",
     "windowed": "agent_brain.memories.windowed:WindowedMemory",
     "vector": "agent_brain.memories.vector:VectorMemory",
     "summary": "agent_brain.memories.summary:SummaryMemory",

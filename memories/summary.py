@@ -10,6 +10,7 @@ from pydantic import BaseModel, JsonValue
 
 from agent_brain.common.secrets import get_logger
 from agent_brain.common.text import count_tokens
+from agent_brain.memories.base import Memory
 from agent_brain.memories.errors import MemoryDefinitionError
 from agent_brain.memories.message import Message
 from agent_brain.memories.options import SessionOptions, refuse_others
@@ -252,19 +253,9 @@ class SummaryMemory(StoredMemory):
         if view.state != state:
             return False
         if self.heard:
-            self._report_compacted(chosen, str(before.get("text", "")))
+            self._begin_reporting()  # they have not left for nowhere
+            report_compacted(self, chosen, str(before.get("text", "")), text, level, self._counter)
         return True
-
-    def _report_compacted(self, chosen: list[Message], before: str) -> None:
-        self._begin_reporting()  # they have not left for nowhere
-        read = sum(message_tokens(message, self._counter) for message in chosen)
-        self.report(
-            "compacted",
-            count=len(chosen),
-            tokens_before=read + self._counter(before),
-            tokens_after=self._counter(self.summary),
-            level=self.level,
-        )
 
     def _wait_for_more(self) -> None:
         """Try again when more messages have come."""
@@ -297,3 +288,31 @@ def _backlog(portions: Iterable[list[Message]]) -> Iterator[list[list[Message]]]
             some = []
     if some:
         yield some
+
+
+def report_compacted(
+    memory: Memory,
+    messages: Iterable[Message],
+    before: str,
+    summary: str,
+    level: int,
+    counter: Counter = count_tokens,
+) -> None:
+    """Report that messages have become part of a summary.
+
+    Args:
+        memory: The memory.
+        messages: The messages.
+        before: The summary before.
+        summary: The summary.
+        level: How often the summary itself has been summarised.
+        counter: Counts the tokens of a text.
+    """
+    sizes = [message_tokens(message, counter) for message in messages]
+    memory.report(
+        "compacted",
+        count=len(sizes),
+        tokens_before=sum(sizes) + counter(before),
+        tokens_after=counter(summary),
+        level=level,
+    )

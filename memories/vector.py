@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, Unpack, cast
@@ -39,7 +40,7 @@ from agent_brain.memories.views.base import View
 from agent_brain.memories.views.groups import behind_rules
 from agent_brain.memories.views.recent import Recent
 from agent_brain.memories.views.tokens import Counter
-from agent_brain.tools.base import BaseTool
+from agent_brain.tools.toolset import ToolLike
 
 
 class VectorMemory(StoredMemory):
@@ -88,7 +89,7 @@ class VectorMemory(StoredMemory):
 
     def __init__(
         self,
-        tools: Iterable[BaseTool | Callable[..., Any]] = (),
+        tools: Iterable[ToolLike] = (),
         *,
         path: str | PathLike[str] | None = None,
         url: str | None = None,
@@ -119,13 +120,15 @@ class VectorMemory(StoredMemory):
         scope = repr((tenant, session))
         readonly = options.get("readonly", False)
         store = make_store(path, url, client, scope, readonly=readonly)
-        vectors = Vectors(model, store, shared=options.get("shared", False))
+        self._new_vectors = partial(Vectors, model, store, shared=options.get("shared", False))
         if path is not None and options.get("journal") is None:
             if not readonly:
                 Path(path).mkdir(parents=True, exist_ok=True)
             options["journal"] = Path(path) / "journal.db"
-        views = [Recent(recent, max_tokens, counter), _Indexed(vectors)]
-        super().__init__(tools, views=views, **options)
+        super().__init__(tools, views=self._new_views(recent, max_tokens), **options)
+
+    def _new_views(self, recent: int, max_tokens: int | None) -> list[View]:
+        return [Recent(recent, max_tokens, self._counter), _Indexed(self._new_vectors())]
 
     @property
     def embedder(self) -> Embedder | None:

@@ -42,6 +42,7 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.states.events import Event as Event
     from agent_brain.states.events import FactsLearned as FactsLearned
     from agent_brain.states.events import InputRequested as InputRequested
+    from agent_brain.states.events import MemoryEscalated as MemoryEscalated
     from agent_brain.states.events import MessageReceived as MessageReceived
     from agent_brain.states.events import MessagesRecalled as MessagesRecalled
     from agent_brain.states.events import MessagesTrimmed as MessagesTrimmed

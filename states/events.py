@@ -298,6 +298,25 @@ class ContextCompacted(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryEscalated(Event):
+    """The conversation no longer fits, and the memory shows less of it from now on.
+
+    Attributes:
+        before: What it has shown: ``"everything"`` or ``"window"``.
+        now: What it shows: ``"window"``, the newest messages and what is recalled, or
+            ``"summary"``, a summary as well.
+        tokens: How many tokens the conversation had when it no longer fitted.
+        max_tokens: How many tokens a model is shown at most.
+    """
+
+    kind: ClassVar[Literal["escalated"]] = "escalated"
+    before: str
+    now: str
+    tokens: int
+    max_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
 class FactsLearned(Event):
     """The memory has read what was said, and keeps what it has learned from it.
 
@@ -427,6 +446,7 @@ AgentEvent: TypeAlias = (
     | MessagesRecalled
     | MessagesTrimmed
     | ContextCompacted
+    | MemoryEscalated
     | FactsLearned
     | StuckDetected
     | ApprovalRequested
@@ -444,6 +464,7 @@ OF_MEMORIES: tuple[type[Event], ...] = (
     MessagesRecalled,
     MessagesTrimmed,
     ContextCompacted,
+    MemoryEscalated,
     FactsLearned,
 )
 """What a memory reports of its own accord."""

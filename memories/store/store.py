@@ -542,8 +542,8 @@ class MessageStore:
             try:
                 if type(view).add is not View.add:
                     view.add(messages)
-                if self.evicting and type(view).evict is not View.evict:
-                    self._release(view.evict())
+                if self.evicting and type(view).evict is not View.evict and (out := view.evict()):
+                    self._release(out)
             except Exception as error:  # the other views need to know of the messages too
                 failed = failed or error
         if failed is not None:

@@ -27,7 +27,7 @@ class Recent(View):
                 super().__init__(tools, views=[Recent(5)], **options)
 
     Args:
-        max_messages: How many messages at most.
+        max_messages: How many messages at most; None for no such limit.
         max_tokens: How many tokens at most; None for no such limit.
         counter: Counts the tokens of a text.
 
@@ -36,7 +36,10 @@ class Recent(View):
     """
 
     def __init__(
-        self, max_messages: int, max_tokens: int | None = None, counter: Counter = count_tokens
+        self,
+        max_messages: int | None,
+        max_tokens: int | None = None,
+        counter: Counter = count_tokens,
     ) -> None:
         self._limits = max_messages, max_tokens, counter
         self.reset()

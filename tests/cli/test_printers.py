@@ -22,6 +22,7 @@ from agent_brain.states.events import (
     Event,
     FactsLearned,
     InputRequested,
+    MemoryEscalated,
     MessagesRecalled,
     MessagesTrimmed,
     Position,
@@ -63,6 +64,7 @@ BY_MEMORY = [
     MessagesRecalled("Where?", (RecalledItem("a", 0.7), RecalledItem("f", what="fact")), 1_200),
     MessagesTrimmed(("a",)),
     ContextCompacted(20, 1_500, 300),
+    MemoryEscalated("everything", "window", 16_100, 16_000),
     FactsLearned(added=("f",), refused={"no such quote": 2}, read=7),
 ]
 
@@ -74,6 +76,7 @@ def test_what_a_memory_does_is_shown_on_request():
         "memory recalled 1 fact and 1 message (1,200 tokens)",
         "memory 1 message left the window",
         "memory summarised 20 messages: 1,500 tokens to 300",
+        "memory more than 16,000 tokens: shows a window from now on",
         "memory learned 1 fact from 7 messages, 0 replaced, 2 refused",
     ]
 

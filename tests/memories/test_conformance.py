@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from agent_brain.memories import (
+    AutoMemory,
     LayeredMemory,
     Memory,
     MessagesMemory,
@@ -19,6 +20,7 @@ from agent_brain.memories import (
     WindowedMemory,
     registry,
 )
+from agent_brain.memories.views.summary_writer import outline
 from agent_brain.testing import Check, FakeMemory, memory_conformance
 from tests.support.thorough import thorough
 
@@ -40,6 +42,10 @@ def make_memory(name: str, size: int | None, **place: Any) -> Memory:
     match name:
         case "messages":
             return MessagesMemory(**place)
+        case "auto":
+            return AutoMemory(max_tokens=100 * size if size else None, **place)
+        case "auto-summary":
+            return AutoMemory(max_tokens=100 * (size or 1), summarize=outline, **place)
         case "windowed":
             return WindowedMemory(max_messages=size or 100, **place)
         case "windowed-tokens":
@@ -55,9 +61,9 @@ def make_memory(name: str, size: int | None, **place: Any) -> Memory:
     raise ValueError(name)
 
 
-SIZED = ["windowed", "summary", "vector", "layered", "layered-vector"]
+SIZED = ["auto", "windowed", "summary", "vector", "layered", "layered-vector"]
 MEMORIES: list[tuple[str, int | None]] = [("messages", None), ("windowed-tokens", None)]
-MEMORIES += [("windowed", None), ("summary", None)]
+MEMORIES += [("windowed", None), ("summary", None), ("auto", None), ("auto-summary", 1)]
 MEMORIES += [(name, size) for name in SIZED for size in SIZES]
 MEMORIES += [
     ("todo-messages", None),

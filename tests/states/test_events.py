@@ -136,7 +136,16 @@ BY_HINT = {
     "refused": st.dictionaries(st.text(), st.integers(0), max_size=2),
     **dict.fromkeys(["ids", "added", "replaced"], st.lists(st.text(), max_size=2).map(tuple)),
     **dict.fromkeys(
-        ["tokens", "tokens_before", "tokens_after", "level", "count", "read", "calls"],
+        [
+            "tokens",
+            "max_tokens",
+            "tokens_before",
+            "tokens_after",
+            "level",
+            "count",
+            "read",
+            "calls",
+        ],
         st.integers(0),
     ),
 }

@@ -136,6 +136,10 @@ export class Turn {
     this.#told(path, `Summarised ${counted(count, "message")}: ${sizes}.`);
   }
 
+  on_escalated({ path, now, max_tokens: most }) {
+    this.#told(path, `More than ${counted(most, "token")}: a ${now} is shown from now on.`);
+  }
+
   on_learned({ path, added, replaced, read }) {
     const changed = replaced.length ? `, ${replaced.length} replaced` : "";
     const facts = counted(added.length, "fact");

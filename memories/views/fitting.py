@@ -1,0 +1,176 @@
+"""Everything while it fits, and then the recent end."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import cast
+
+from pydantic import JsonValue
+
+from agent_brain.common.text import count_tokens
+from agent_brain.memories.message import Message, Role
+from agent_brain.memories.store.events import Evicted
+from agent_brain.memories.store.log import MessageLog
+from agent_brain.memories.views.base import View
+from agent_brain.memories.views.everything import Everything
+from agent_brain.memories.views.recent import Recent
+from agent_brain.memories.views.tokens import MESSAGE_TOKENS, message_tokens, value_tokens
+from agent_brain.memories.views.window import Window
+
+DIGEST = "digest"  # the value with the summary of what has left, and of some that is about to
+
+
+class Fitting(Recent):
+    """All messages, until they exceed a limit; then the recent end, in half of it.
+
+    While all fit, a message costs no more than in a memory that shows everything.
+
+    Args:
+        max_tokens: The limit.
+
+    Attributes:
+        fits: Whether all messages are shown.
+        max_tokens: The limit.
+        tokens: The tokens of all messages, while all are shown.
+    """
+
+    def __init__(self, max_tokens: int) -> None:
+        self.limit(max_tokens)
+        super().__init__(None, self._limits[1])
+
+    def limit(self, max_tokens: int) -> None:
+        """Set the limit, before any message is added."""
+        self.max_tokens = max_tokens
+        self._limits = None, max(1, max_tokens // 2), count_tokens
+
+    def attach(self, log: MessageLog) -> None:
+        """See :meth:`View.attach`."""
+        super().attach(log)
+        self._everything = Everything()
+        self._everything.attach(log)
+
+    def reset(self) -> None:
+        """See :meth:`View.reset`."""
+        self.fits, self.tokens, self._beside = True, 0, 0
+        self.tail, self.left = 100, 0
+        self._goal: str | None = None
+        self._values: Mapping[str, JsonValue] = {}
+        self._shown = {}
+        if hasattr(self, "log"):
+            self._everything.reset()
+
+    def set_goal(self, message_id: str | None) -> None:
+        """See :meth:`Recent.set_goal`."""
+        self._goal = message_id
+        if not self.fits:
+            super().set_goal(message_id)
+
+    measure = View.measure  # the window does that, as counting cannot fail
+
+    def add(self, messages: Sequence[Message]) -> None:
+        """See :meth:`View.add`."""
+        if not self.fits:
+            super().add(messages)
+            return
+        for message in messages:
+            fields = message.__dict__  # attributes of pydantic models are slow, and this is often
+            text, self._shown[fields["id"]] = fields["content"], None
+            if text.isascii() and not (fields["tool_calls"] or fields["attachments"]):
+                self.tokens += MESSAGE_TOKENS + (len(text) + 3) // 4  # as message_tokens() returns
+            else:
+                self.tokens += message_tokens(message, count_tokens)
+        if self.tokens + self._beside > self.max_tokens:
+            self._shrink()
+
+    def _shrink(self) -> None:
+        """Show no more than the recent end from now on."""
+        self.fits = False
+        self._window = Window(*self._limits)
+        self._window.set_goal(self._goal)
+        self._window.set_value(self._values, "")
+        self._window.refill(self._messages())
+
+    def evict(self) -> Sequence[str]:
+        """See :meth:`Recent.evict`."""
+        return () if self.fits else super().evict()
+
+    def remove(self, messages: Sequence[Message]) -> None:
+        """See :meth:`View.remove`."""
+        if not self.fits:
+            super().remove(messages)
+            return
+        for message in messages:
+            if message.id in self._shown:
+                del self._shown[message.id]
+                self.tokens -= message_tokens(message, count_tokens)
+        self._everything.reset()
+
+    def mark(self, upto: int) -> Evicted | None:
+        """See :meth:`View.mark`."""
+        return None if self.fits else super().mark(upto)
+
+    def resume(self, mark: Evicted) -> None:
+        """See :meth:`View.resume`."""
+        if self.fits:
+            self._shrink()
+        super().resume(mark)
+
+    def update_pins(self) -> None:
+        """See :meth:`Recent.update_pins`."""
+        if not self.fits:
+            super().update_pins()
+
+    def set_value(self, values: Mapping[str, JsonValue], name: str) -> None:
+        """See :meth:`Recent.set_value`."""
+        self._values = values
+        if not self.fits:
+            super().set_value(values, name)
+            return
+        self._beside = value_tokens(values, count_tokens)
+        if self.tokens + self._beside > self.max_tokens:
+            self._shrink()
+
+    def show(self) -> list[Message]:
+        """See :meth:`View.show`."""
+        return self._everything.show() if self.fits else super().show()
+
+    # What a summary covers
+
+    @property
+    def digest(self) -> dict[str, JsonValue]:
+        """The value of the summary; empty if there is none."""
+        return cast("dict[str, JsonValue]", self._values.get(DIGEST) or {})
+
+    def stale_values(self, ids: AbstractSet[str] | None, held: AbstractSet[str]) -> Iterable[str]:
+        """See :meth:`View.stale_values`."""
+        upto = self.log.find(cast("str | None", self.digest.get("upto")))
+        if upto is None or ids is None:
+            return [DIGEST]
+        return [DIGEST] if any((self.log.find(i) or sys.maxsize) <= upto for i in ids) else []
+
+    def undigested(self) -> list[Message]:
+        """Return what is to be summarised next: nothing, if all that has left is.
+
+        Else what has left since, and the older half of what is shown, so that the next time is not
+        soon; of a long backlog only the newest part, within the limit of tokens.
+        """
+        log, half = self.log, self.max_tokens // 4
+        upto = log.find(cast("str | None", self.digest.get("upto"))) or 0
+        if (self.left or 0) <= upto:
+            return []
+        found: list[Message] = []
+        newer, kept, tokens = None, 0, 0
+        for message in reversed(log):
+            if tokens > self.max_tokens or log.place(message.id) <= upto:
+                break
+            if kept < half and message.id in self._shown:
+                newer = message
+                kept += message_tokens(message, count_tokens)
+            else:
+                found.append(message)
+                tokens += message_tokens(message, count_tokens)
+        while found and newer is not None and newer.role is Role.TOOL:  # not half of a group
+            newer = found.pop(0)
+        return [m for m in reversed(found) if not (m.pinned or m.role is Role.SYSTEM)]
