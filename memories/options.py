@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from agent_brain.memories.base import Memory
     from agent_brain.memories.embedders.function import EmbedderLike
     from agent_brain.memories.message import Message
+    from agent_brain.memories.recall.results import Rerank
     from agent_brain.memories.recall.tenant import Scope
     from agent_brain.memories.store.filters import Names, Where
     from agent_brain.memories.store.options import JournalLike
@@ -94,6 +95,7 @@ class MemoryOptions(StoreOptions, total=False):
     recall_tokens: int
     recalled_tokens: int
     recent: int
+    rerank: Rerank | None
     short: WindowedMemory | None
     summarize: Summarize | None
     tool_results: bool

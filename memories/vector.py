@@ -7,10 +7,12 @@ from datetime import datetime
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any, Unpack, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import anyio
 
+from agent_brain.common.aio import maybe_await
+from agent_brain.common.secrets import get_logger
 from agent_brain.common.text import count_tokens
 from agent_brain.common.values import is_count
 from agent_brain.memories.embedders import Embedder, EmbedderLike, as_embedder
@@ -21,6 +23,7 @@ from agent_brain.memories.recall.indexing import EAGER, Indexing
 from agent_brain.memories.recall.results import (
     Recalled,
     RecalledItem,
+    Rerank,
     checked_score,
     recalled_block,
     report_recalled,
@@ -41,6 +44,11 @@ from agent_brain.memories.views.groups import behind_rules
 from agent_brain.memories.views.recent import Recent
 from agent_brain.memories.views.tokens import Counter
 from agent_brain.tools.toolset import ToolLike
+
+if TYPE_CHECKING:
+    from agent_brain.memories.recall.index import Hit
+
+log = get_logger(__name__)
 
 
 class VectorMemory(StoredMemory):
@@ -79,6 +87,11 @@ class VectorMemory(StoredMemory):
         min_score: Recall for the goal only messages with this score or a better one, from 0 to 1;
             None for no limit. Start with 0.3 and look at the scores of :meth:`recall`.
         counter: Counts the tokens of a text.
+        rerank: Orders what was found for a question, such as
+            :func:`agent_brain.states.model_reranker` or a cross-encoder: a function, sync or async,
+            of the question and three times as many messages as are wanted, which returns them, or
+            some of them, best first. In a run its model calls are calls of the run. If it fails, a
+            warning is logged, and they stay as they were found.
         journal: As for :class:`StoredMemory`, like ``ttl``, ``clock``, ``readonly``, ``shared``,
             ``history`` and ``lease_wait``.
 
@@ -101,8 +114,11 @@ class VectorMemory(StoredMemory):
         recalled_tokens: int = 1_500,
         min_score: float | None = None,
         counter: Counter = count_tokens,
+        rerank: Rerank | None = None,
         **options: Unpack[StoreOptions],
     ) -> None:
+        if rerank is not None and not callable(rerank):
+            raise MemoryDefinitionError(f"rerank= takes a function, not {rerank!r:.100}")
         if sum(place is not None for place in (path, url, client)) > 1:
             raise MemoryDefinitionError("Give at most one of path=, url= and client=")
         whole_number("recent", recent)
@@ -116,6 +132,8 @@ class VectorMemory(StoredMemory):
         self._recalled_tokens = recalled_tokens
         self.min_score = checked_score(min_score)
         self._counter = counter
+        self._rerank = rerank
+        self._reranked: tuple[object, list[str]] = None, []  # for what, and in which order
         model = as_embedder(embedder)
         scope = repr((tenant, session))
         readonly = options.get("readonly", False)
@@ -300,17 +318,45 @@ class VectorMemory(StoredMemory):
             await self._indexed.wake()
             hits = await self._search().find(
                 goal.content,
-                self._k,
+                self._wider(self._k),
                 self._tail.is_older,
                 now=self.store.clock(),
                 patient=False,
                 min_score=self.min_score,
                 itself=goal.id,
             )
-        found = [message for hit in hits if (message := self.store.log.get(hit.id)) is not None]
-        block = recalled_block(found, self._recalled_tokens, self._counter)
-        report_recalled(self, goal, block, (RecalledItem(hit.id, hit.score) for hit in hits))
+        found = await self._in_order(goal.content, self._told(hits), self._k)
+        messages = [item.message for item in found]
+        block = recalled_block(messages, self._recalled_tokens, self._counter)
+        items = (RecalledItem(item.message.id, item.score) for item in found)
+        report_recalled(self, goal, block, items)
         return block
+
+    def _told(self, hits: Iterable[Hit]) -> list[Recalled]:
+        found = ((self.store.log.get(hit.id), hit) for hit in hits)
+        return [
+            Recalled(m, hit.score, hit.why, self._session_name) for m, hit in found if m is not None
+        ]
+
+    def _wider(self, k: int) -> int:
+        """Return how many messages are looked for, if ``k`` are wanted."""
+        return k if self._rerank is None else 3 * k
+
+    async def _in_order(self, query: str, found: list[Recalled], k: int) -> list[Recalled]:
+        """Return the ``k`` best as ``rerank`` orders them, which is asked once about the same."""
+        if self._rerank is None or not found:
+            return found[:k]
+        known = {item.message.id: item for item in found}
+        asked = hash(query), frozenset(known)
+        if self._reranked[0] != asked:
+            try:
+                with self.work_for("rerank"):
+                    ordered = await maybe_await(self._rerank(query, [*found]))
+                self._reranked = asked, [item.message.id for item in ordered]
+            except Exception:
+                log.warning("The reranker failed; messages stay as found", exc_info=True)
+                return found[:k]
+        return [known[i] for i in dict.fromkeys(self._reranked[1]) if i in known][:k]
 
     async def recall(
         self,
@@ -355,13 +401,16 @@ class VectorMemory(StoredMemory):
         query_filter = Query(where=where, since=since, until=until)
         min_score = checked_score(min_score)
         with self.work_for(EMBEDDING):
-            found = await self._recall(query, k, query_filter, min_score)
+            wider = self._wider(k)
+            found = await self._recall(query, wider, query_filter, min_score)
             if everywhere and not tool_results:
                 query_filter = Query(where=_said(where), since=since, until=until)
             for memory in await self._others() if everywhere else ():
                 memory._indexed.questions = self._indexed.questions  # embedded once
-                found += await memory._recall(query, k, query_filter, min_score)
-        return sorted(found, key=lambda each: -each.score)[:k] if everywhere else found
+                found += await memory._recall(query, wider, query_filter, min_score)
+        if everywhere:
+            found = sorted(found, key=lambda each: -each.score)[:wider]
+        return await self._in_order(query, found, k)
 
     async def _recall(
         self, query: str, k: int, wanted: Query, min_score: float | None
@@ -385,10 +434,7 @@ class VectorMemory(StoredMemory):
             min_score=min_score,
             itself=self.store.goal_id if goal and goal[0].content == query else None,
         )
-        found = [(self.store.log.get(hit.id), hit) for hit in hits]
-        return [
-            Recalled(m, hit.score, hit.why, self._session_name) for m, hit in found if m is not None
-        ]
+        return self._told(hits)
 
     def _search(self) -> Search:
         indexed = self._indexed

@@ -90,6 +90,7 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.states.reflection import Reflection as Reflection
     from agent_brain.states.reflection import ReflectionState as ReflectionState
     from agent_brain.states.reflection import SelfReflectionState as SelfReflectionState
+    from agent_brain.states.reranking import model_reranker as model_reranker
     from agent_brain.states.resilience import GuardedState as GuardedState
     from agent_brain.states.session_state import Notes as Notes
     from agent_brain.states.sleep import Sleep as Sleep

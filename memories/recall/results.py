@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 from agent_brain.common.text import as_data, count_tokens
 from agent_brain.memories.errors import MemoryUseError
@@ -63,6 +63,9 @@ class RecalledItem:
     score: float | None = None
     session: str | None = None
     what: Literal["message", "fact"] = "message"
+
+
+Rerank: TypeAlias = Callable[[str, list[Recalled]], "list[Recalled] | Awaitable[list[Recalled]]"]
 
 
 def recalled_block(

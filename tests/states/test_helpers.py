@@ -9,12 +9,14 @@ import pytest
 from pydantic import BaseModel
 
 from agent_brain import Brain, Memory, Message, Net, State
+from agent_brain.memories import Recalled
 from agent_brain.states import (
     LLM,
     MalformedOutputError,
     UsageReported,
     extract,
     is_related,
+    model_reranker,
     rewrite,
     title,
 )
@@ -80,6 +82,17 @@ async def test_data_in_a_text() -> None:
     assert "<data>Porto is nice.<\\/data></data>" in llm.calls[0].messages[1].content
     with pytest.raises(MalformedOutputError):
         await extract("Porto is nice.", City, llm)
+
+
+async def test_a_model_orders_what_was_found() -> None:
+    found = [Recalled(Message.user(text), 0.5, {}) for text in "abcd"]
+    llm = ScriptedLLM(["[3, 9, 0, -1, 1, 3]", "no", "idea"])
+    rerank = model_reranker(llm)
+    assert [item.message.content for item in await rerank("?", found)] == ["c", "a", "b", "d"]
+    assert "4. <data>d</data>" in llm.calls[0].messages[1].content
+    assert await rerank("?", found) == found  # nonsense changes nothing
+    assert await rerank("?", found[:1]) == found[:1]
+    assert len(llm.calls) == 3
 
 
 class Step(Enum):
