@@ -8,6 +8,7 @@ import pytest
 
 from agent_brain import Brain
 from agent_brain.memories import (
+    Attachment,
     MemoryDefinitionError,
     MemoryUseError,
     Message,
@@ -42,6 +43,11 @@ async def test_the_inbox_has_what_is_addressed_to_the_agent_or_to_all() -> None:
     await bob.send("from bob")
     assert contents(await ann.inbox()) == ["to all", "to ann", "to both", "bob: from bob"]
     assert contents(await bob.inbox()) == ["to all", "to both"]
+    picture = Attachment(media_type="image/png", url="https://example.org/a.png")
+    seen = Message.user(["Before", picture, "after"]).model_copy(update={"role": Role.ASSISTANT})
+    await bob.send(seen)
+    said, attached, rest = (await ann.inbox())[-1].parts()
+    assert (said, attached.url, rest) == ("bob: Before", picture.url, "after")
 
 
 async def test_an_agent_that_watches_gets_what_it_watches_and_what_is_addressed_to_it() -> None:

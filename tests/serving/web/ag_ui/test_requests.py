@@ -220,10 +220,11 @@ def test_only_what_belongs_to_the_conversation_is_read() -> None:
 
 def test_pictures_reach_the_model() -> None:
     source = {"type": "data", "value": "iVBORw0KGgo=", "mimeType": "image/png"}
-    content = [{"type": "text", "text": "What is it?"}, {"type": "image", "source": source}]
+    content = [{"type": "image", "source": source}, {"type": "text", "text": "What is it?"}]
     with agent_server(["A picture."]) as agent:
         post(agent, body({**HI, "content": content}))
-        [attachment] = agent.llm.calls[0].messages[-1].attachments
+        [attachment, text] = agent.llm.calls[0].messages[-1].parts()
+    assert text == "What is it?"
     assert (attachment.media_type, attachment.data) == ("image/png", source["value"])
 
 

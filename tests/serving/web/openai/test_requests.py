@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from agent_brain.memories import Attachment
 from agent_brain.serving.web.openai.chat_request import ChatRequest
 from agent_brain.serving.web.openai.errors import ApiError, api_error
 from agent_brain.serving.web.openai.response_request import ResponseRequest
@@ -100,6 +101,10 @@ def test_images_sounds_and_files_are_attachments():
         "application/pdf",
     ]
     assert task.attachments[-1].name == "a.pdf"
+
+    mixed = chat({"role": "user", "content": [parts[2], parts[0], parts[3], parts[1]]})
+    order = [type(part) for part in mixed.conversation().task.parts()]
+    assert order == [Attachment, str, Attachment, str]
 
 
 @pytest.mark.parametrize(
