@@ -182,7 +182,9 @@ class Engine:
         self._stuck = stuck
         self._paraphrases: Paraphrases | None = None
         if stuck is not None and stuck.similar is not None:
-            self._paraphrases = stuck.paraphrases(stuck.similar)
+            from agent_brain.paraphrases import Paraphrases
+
+            self._paraphrases = Paraphrases(stuck)
         self._steering = steering  # of a run that can be asked to stop
         self._run_id = run_id
         self._path = path

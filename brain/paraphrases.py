@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-from zlib import crc32
+from typing import Any
 
 from agent_brain.common.secrets import get_logger
 from agent_brain.memories.base import Memory
-from agent_brain.memories.embedders.base import Embedder, embed_all
+from agent_brain.memories.embedders import as_embedder
+from agent_brain.memories.embedders.base import embed_all
 from agent_brain.memories.recall.tokenizer import runs, terms
 from agent_brain.memories.runs.work import EMBEDDING
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from agent_brain.stuck import StuckPolicy
 
 log = get_logger(__name__)
-WIDTH = 1024  # numbers of a vector of words
 
 
 @dataclass(slots=True)
@@ -27,7 +23,7 @@ class _Said:
     mark: str
     about: Sequence[str]
     text: str
-    vector: Any = None
+    vector: Any = None  # or its words
 
 
 class Paraphrases:
@@ -36,15 +32,13 @@ class Paraphrases:
     Texts are compared from the second one on, so a run that answers at once embeds nothing.
 
     Args:
-        embedder: Makes the vectors, as work of the run; None compares words.
-        similar: The least cosine, above 0 and at most 1.
-        keep: How many texts are compared.
+        policy: From when on texts count as equal, and what embeds them.
     """
 
-    def __init__(self, embedder: Embedder | None, similar: float, keep: int) -> None:
-        self._embedder = embedder
-        self._similar = similar
-        self._said: deque[_Said] = deque(maxlen=keep)
+    def __init__(self, policy: StuckPolicy) -> None:
+        self._embedder = as_embedder(policy.embedder)
+        self._similar = policy.similar or 1
+        self._said: deque[_Said] = deque(maxlen=policy.threshold * policy.max_cycle)
 
     async def mark(self, mark: str, about: Sequence[str], text: str, memory: Memory) -> str:
         """Return the fingerprint of a step that says nearly the same, or its own.
@@ -61,34 +55,26 @@ class Paraphrases:
         if not others or any(other.mark == mark for other in others):
             return mark
         try:
-            await self._embed([*others, said], memory)
+            await self._read([each for each in (*others, said) if each.vector is None], memory)
         except Exception as error:
             log.warning("Texts are compared as they are, as they could not be embedded: %s", error)
             return mark
-        best = max(others, key=lambda other: float(other.vector @ said.vector))
-        if float(best.vector @ said.vector) >= self._similar:
-            said.mark = best.mark
+        likeness, best = max((_likeness(other, said), other.mark) for other in others)
+        said.mark = best if likeness >= self._similar else mark
         return said.mark
 
-    async def _embed(self, texts: Sequence[_Said], memory: Memory) -> None:
-        import numpy as np
-
-        new = [said for said in texts if said.vector is None]
-        if self._embedder is None:
-            vectors = _words([said.text for said in new])
-        else:
+    async def _read(self, texts: Sequence[_Said], memory: Memory) -> None:
+        vectors: Iterable[Any] = (frozenset(terms(runs(said.text))) for said in texts)
+        if self._embedder is not None:
             with memory.work_for(EMBEDDING):
-                vectors = await embed_all(self._embedder, [said.text for said in new])
-        for said, vector in zip(new, vectors, strict=True):
-            said.vector = vector / max(float(np.linalg.norm(vector)), 1e-9)
+                vectors = await embed_all(self._embedder, [said.text for said in texts])
+        for said, vector in zip(texts, vectors, strict=True):
+            said.vector = vector
 
 
-def _words(texts: Sequence[str]) -> NDArray[np.float32]:
-    """Return vectors that count the words of texts, but for function words, by their stems."""
-    import numpy as np
-
-    counts = np.zeros((len(texts), WIDTH), np.float32)
-    for row, text in zip(counts, texts, strict=True):
-        for term in terms(runs(text)):
-            row[crc32(term.encode()) % WIDTH] += 1
-    return counts
+def _likeness(one: _Said, other: _Said) -> float:
+    """Return the cosine of two vectors, or the share of words that both texts have."""
+    a, b = one.vector, other.vector
+    if isinstance(a, frozenset):
+        return len(a & b) / (len(a | b) or 1)
+    return float(a @ b) / (float((a @ a) * (b @ b)) ** 0.5 or 1)

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Literal, NamedTuple
 from zlib import crc32
 
 from agent_brain.common.values import is_amount, is_count
@@ -22,8 +22,7 @@ from agent_brain.states.events import ActionFinished
 from agent_brain.tools.base import BaseTool
 
 if TYPE_CHECKING:
-    from agent_brain.memories.embedders import Embedder, EmbedderLike
-    from agent_brain.paraphrases import Paraphrases
+    from agent_brain.memories.embedders import EmbedderLike
 
 HINT = (
     "You are going in circles: {reason}. Doing it again will not change anything. Try something "
@@ -53,11 +52,11 @@ class StuckPolicy:
             is never stored.
         hints: Number of hints in a row before the run is stopped.
         max_cycle: Length of the longest cycle of steps that is detected.
-        similar: Texts of a state count as equal from this cosine on, above 0 and at most 1; None
-            compares them as they are, unless there is an ``embedder``: then it is 0.95. Texts that
-            were said before the run was resumed are not compared.
-        embedder: Makes the vectors, as for :class:`VectorMemory`, as work of the run. Without one,
-            the cosine is that of their words.
+        similar: Texts of a state count as equal from this likeness on, above 0 and at most 1: the
+            cosine of their vectors, or, without an ``embedder``, the share of their words that both
+            have. None compares them as they are, or with an embedder is 0.95. Texts that were said
+            before the run was resumed are not compared.
+        embedder: Makes the vectors, as for :class:`VectorMemory`, as work of the run.
 
     Raises:
         BrainDefinitionError: ``threshold`` below 2, ``hints`` below 0, ``max_cycle`` below 1, or
@@ -98,13 +97,6 @@ class StuckPolicy:
             )
         lengths = range(1, self.max_cycle + 1)
         object.__setattr__(self, "_needed", tuple(n * self._times(n) for n in lengths))
-
-    def paraphrases(self, similar: float) -> Paraphrases:
-        """Return what recognises the texts of one run that say nearly the same."""
-        from agent_brain.paraphrases import Paraphrases
-
-        embedder = cast("Embedder | None", self.embedder)
-        return Paraphrases(embedder, similar, max(self._needed))
 
     def look(self, control: Control, mark: str) -> Verdict | None:
         """Record the fingerprint of a step; return what to do if the run repeats itself."""

@@ -181,9 +181,9 @@ async def chat(*texts: str, **policy: Any) -> Any:
     ("texts", "policy", "reason"),
     [
         (SAME, {}, "done"),
-        (SAME, {"similar": 0.8}, "stuck"),
-        ((*SAME[:2], NEW[0]), {"similar": 0.8}, "stuck"),  # a cycle
-        (NEW, {"similar": 0.8}, "done"),
+        (SAME, {"similar": 0.6}, "stuck"),
+        ((*SAME[:2], NEW[0]), {"similar": 0.6}, "stuck"),  # a cycle
+        (NEW, {"similar": 0.6}, "done"),
         (SAME, {"embedder": Meaning()}, "stuck"),
         (SAME, {"embedder": Meaning(fails=True)}, "done"),
     ],
@@ -213,7 +213,7 @@ async def test_texts_of_different_states_are_not_compared() -> None:
     net = Net(
         {key: Turns(*SAME) for key in every}, transitions=dict.fromkeys(every, (*every, None))
     )
-    policy = StuckPolicy(similar=0.8, max_cycle=1, hints=0)
+    policy = StuckPolicy(similar=0.6, max_cycle=1, hints=0)
     assert (await Brain(net, stuck=policy).run("go")).stop_reason == "done"
 
 
