@@ -259,16 +259,14 @@ class Message(BaseModel, frozen=True, extra="forbid", defer_build=True):
 
     def parts(self) -> list[str | Attachment]:
         """Return the text and the attachments in order; the text in pieces, without empty ones."""
-        pieces: list[str | Attachment] = []
-        placed = [
-            (attached.at, attached) for attached in self.attachments if attached.at is not None
+        end, start = len(self.content), 0
+        places: list[tuple[int, str | Attachment]] = [
+            (end if each.at is None else min(each.at, end), each) for each in self.attachments
         ]
-        start = 0
-        for at, attached in sorted(placed, key=itemgetter(0)):
-            pieces += [self.content[start:at].removeprefix("\n" if start else ""), attached]
+        pieces: list[str | Attachment] = []
+        for at, piece in sorted([*places, (end, "")], key=itemgetter(0)):
+            pieces += [self.content[start:at].removeprefix("\n" if start else ""), piece]
             start = at
-        pieces.append(self.content[start:].removeprefix("\n" if start else ""))
-        pieces += [attached for attached in self.attachments if attached.at is None]
         return [piece for piece in pieces if piece]
 
     def with_data(self, value: BaseModel) -> Self:

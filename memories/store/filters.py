@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from operator import attrgetter
 from typing import Literal, TypeAlias, TypedDict
 
 from pydantic import JsonValue
@@ -150,8 +151,8 @@ def kept_by(keep: Keep | None, messages: Sequence[Message]) -> list[str]:
     if keep is None:
         return []
     if keep == "pinned":
-        chosen = [message.id for message in messages if message.pinned]
-    elif callable(keep):
+        keep = attrgetter("pinned")
+    if callable(keep):
         chosen = [message.id for message in messages if keep(message)]
     elif isinstance(keep, Iterable) and not isinstance(keep, str):
         chosen = [*names("keep", keep)]

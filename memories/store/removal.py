@@ -56,10 +56,8 @@ async def delete(memory: StoredMemory, ids: Names, *, strict: bool) -> int:
     """Remove messages and their partners; see :meth:`StoredMemory.delete`."""
     wanted = names("ids", ids)
     log = memory.store.log
-    if strict:
-        refuse_unknown(wanted, log)
     known = [m for m in map(log.get, wanted) if m is not None]
-    if not known:
+    if not known and not strict:
         return 0
     alone = not any(m.tool_calls or m.tool_call_id for m in known)
     if not alone:

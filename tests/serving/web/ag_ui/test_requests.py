@@ -223,8 +223,9 @@ def test_pictures_reach_the_model() -> None:
     content = [{"type": "image", "source": source}, {"type": "text", "text": "What is it?"}]
     with agent_server(["A picture."]) as agent:
         post(agent, body({**HI, "content": content}))
-        [attachment, text] = agent.llm.calls[0].messages[-1].parts()
-    assert text == "What is it?"
+        message = agent.llm.calls[0].messages[-1]
+    [attachment] = message.attachments
+    assert message.parts() == [attachment, "What is it?"]
     assert (attachment.media_type, attachment.data) == ("image/png", source["value"])
 
 
