@@ -143,7 +143,10 @@ class Catalog:
             noted = _changed(_info(old[-1]), info, rename=rename) if old else info
             entry = Entry("session", info_data(noted))
             try:
-                await self._journal.append(key, [entry], expect=old[-1].seq if old else last)
+                expect = max(
+                    [last, *(each.seq for each in old)]
+                )  # entries may be replaced in place
+                await self._journal.append(key, [entry], expect=expect)
             except JournalConflictError as error:  # changed meanwhile: read it again
                 last = error.found
                 continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack
 
@@ -64,6 +64,7 @@ class Session:
         elsewhere: Whether its run is in another process, as of the last look.
         info: Its title, and when it was last changed; None before its first run.
         noting: Held while ``info`` is changed in the list.
+        using: What it uses together with others until it is closed.
     """
 
     def __init__(
@@ -72,10 +73,12 @@ class Session:
         owner: str | None,
         brain: Brain[Any],
         sessions: Sessions,
+        using: AsyncExitStack,
         *,
         stored: bool = True,
     ) -> None:
         self.id = session
+        self.using = using
         self.stored = stored
         self.info: SessionInfo | None = None
         self.owner = owner

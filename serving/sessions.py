@@ -13,13 +13,13 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Self, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias, get_args
 
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
@@ -47,6 +47,7 @@ from agent_brain.memories.registry import create_memory
 from agent_brain.memories.sessions.forgetting import forget_in_sessions
 from agent_brain.memories.store.options import JournalLike
 from agent_brain.memories.store.session import delete_key, session_key
+from agent_brain.memories.wrapper import WrappingMemory
 from agent_brain.serving.catalog import Catalog, Origin, SessionInfo, make_title, matches
 from agent_brain.serving.forking import Edits, copy_as_of, kept_by, title_of
 from agent_brain.serving.pool import Pool
@@ -54,10 +55,15 @@ from agent_brain.serving.session import Session, WhenBusy
 from agent_brain.serving.session_run import SessionRun
 from agent_brain.usage.ledger import UsageLedger
 
+if TYPE_CHECKING:
+    from agent_brain.memories.user.user_memory import UserMemory
+    from agent_brain.serving.users import KnownUsers, UserLike
+
 logger = get_logger(__name__)
 
 MakeMemory: TypeAlias = Callable[["SessionKey"], Memory | Awaitable[Memory]]
 MAX_ID = 128  # characters
+LEARN_SECONDS = 10.0  # for learning when the server ends
 CLOSED = "The sessions are closed: use 'async with Sessions(…) as sessions'"
 
 
@@ -116,6 +122,11 @@ class Sessions:
         idle: Seconds after which an unused session is closed; None keeps it open.
         grace: Seconds without a reader after which a run that the server drives is stopped after
             its step; after twice as many it is cancelled. None lets it continue.
+        user: What is known about each user over all of their sessions, which needs a journal:
+            options of :class:`~agent_brain.memories.UserMemory`, such as ``{"extract": …}``, or a
+            function from the tenant of a user's sessions to the user's memory. Runs see it and
+            have its tools; it is learned in the background. Nothing is kept about callers who are
+            not identified.
 
     Raises:
         BrainDefinitionError: A value is not valid.
@@ -133,6 +144,7 @@ class Sessions:
         max_per_user: int = 100,
         idle: float | None = 600.0,
         grace: float | None = 30.0,
+        user: UserLike | None = None,
     ) -> None:
         numbers = {"max_sessions": max_sessions, "max_per_user": max_per_user}
         for name, value in {**numbers, "idle": idle, "grace": grace}.items():
@@ -159,11 +171,13 @@ class Sessions:
         self._max_per_user = max_per_user
         self._idle = idle
         self._grace = grace
+        self._known = self._known_users(user)
         self._pool: Pool[SessionKey, Session] = Pool(
-            _close, most=max_sessions, idle=idle, group=_owner, most_of_group=max_per_user
+            self._left, most=max_sessions, idle=idle, group=_owner, most_of_group=max_per_user
         )
         self._tasks: TaskGroup | None = None
         self._runs: set[SessionRun] = set()
+        self._in_a_hurry = False
         self.active = False
 
     # Sessions
@@ -348,17 +362,117 @@ class Sessions:
         if owner is None:
             raise BrainUseError("forget() is for the sessions of a user: give user= or tenant=")
         count = 0
-        for key in [SessionKey(owner, s.id) for s in self._pool.values() if s.owner == owner]:
-            taken = self._pool.take(key, partial(self._open, key))
-            async with taken as opened, opened.exclusive():
-                count += await opened.forget(text)
-        if self._journal is not None and self._catalog is not None:
-            count += await forget_in_sessions(
-                self._journal, tenant=owner, memory=self._memory_of, text=text
-            )
-            for opened in self._pool.values():
-                if opened.owner == owner:
-                    opened.info = await self._catalog.get(owner, opened.id)
+        async with AsyncExitStack() as stack:
+            if self._known is not None:
+                await stack.enter_async_context(self._known.alone(owner))
+            for key in self._open_keys(owner):
+                taken = self._pool.take(key, partial(self._open, key))
+                async with taken as opened, opened.exclusive():
+                    count += await opened.forget(text)
+            if self._journal is not None and self._catalog is not None:
+                count += await forget_in_sessions(
+                    self._journal, tenant=owner, memory=self._memory_of, text=text
+                )
+                await self._read_titles(owner)
+        return count
+
+    def _open_keys(self, owner: str) -> Sequence[SessionKey]:
+        return sorted(SessionKey(owner, s.id) for s in self._pool.values() if s.owner == owner)
+
+    async def _read_titles(self, owner: str) -> None:
+        assert self._catalog is not None
+        for opened in self._pool.values():
+            if opened.owner == owner:
+                opened.info = await self._catalog.get(owner, opened.id)
+
+    # What is known about users
+
+    def _known_users(self, user: UserLike | None) -> KnownUsers | None:
+        if isinstance(self.brain.memory, WrappingMemory):
+            from agent_brain.memories.user.knowing import UserAwareMemory
+
+            if isinstance(self.brain.memory, UserAwareMemory):
+                raise BrainDefinitionError(
+                    "Brain(user=…) knows one user, and sessions have many: give user= to Sessions"
+                )
+        if user is None:
+            return None
+        from agent_brain.serving.users import KnownUsers
+
+        return KnownUsers(user, self._journal, self._hooks, self.look_after)
+
+    @property
+    def knows_users(self) -> bool:
+        """Whether something is kept about users: ``user=`` was given."""
+        return self._known is not None
+
+    @asynccontextmanager
+    async def known(
+        self, *, user: str | None = None, tenant: str | None = None
+    ) -> AsyncIterator[UserMemory]:
+        """Yield what is known about a user; forget with :meth:`forget_known`.
+
+        Raises:
+            BrainUseError: Nothing is kept about users, or the user is not identified.
+            SessionsClosedError: The sessions are closed.
+        """
+        users, owner = self._users_of(user, tenant)
+        async with users.use(owner) as known:
+            yield known.memory
+
+    def _users_of(self, user: str | None, tenant: str | None) -> tuple[KnownUsers, str]:
+        owner = owner_of(user, tenant)
+        if self._known is None or owner is None:
+            why = "Sessions(user=…) was not given" if self._known is None else "give user="
+            raise BrainUseError(f"Nothing is kept about this user: {why}")
+        if not self.active:
+            raise SessionsClosedError(CLOSED)
+        return self._known, owner
+
+    async def forget_known(
+        self,
+        fact_id: str | None = None,
+        *,
+        user: str | None = None,
+        tenant: str | None = None,
+        **which: Any,
+    ) -> int:
+        """Forget facts and what they rest on, as :meth:`UserMemory.forget` does.
+
+        Runs of the user that are in progress end first, and nothing is learned meanwhile.
+
+        Args:
+            fact_id: As for :meth:`UserMemory.forget`.
+            user: Whose.
+            tenant: The user's tenant.
+            **which: ``text``, ``slot``, ``about``, ``conversation`` or ``everything``, which
+                deletes all sessions of the user too.
+
+        Returns:
+            How many facts were forgotten.
+
+        Raises:
+            BrainUseError: As for :meth:`known`.
+            MemoryUseError: Nothing, or more than one thing, was chosen; or there is no such fact.
+            JournalError: Some sessions could not be changed; call it again.
+        """
+        users, owner = self._users_of(user, tenant)
+        assert self._catalog is not None
+        async with AsyncExitStack() as stack:
+            memory = await stack.enter_async_context(users.alone(owner))
+            if which == {"everything": True} and fact_id is None:
+                for info in await self.list(user=user, tenant=tenant):
+                    await self.delete(info.id, user=user, tenant=tenant)
+            for key in self._open_keys(owner):
+                taken = self._pool.take(key, partial(self._open, key))
+                opened = await stack.enter_async_context(taken)
+                await stack.enter_async_context(opened.exclusive())
+                opened.log.clear()
+            count = await memory.forget(fact_id, memory=self._memory_of, **which)
+            await self._read_titles(owner)
+        if (conversation := which.get("conversation")) is not None:
+            with suppress(SessionNotFoundError):
+                await self.delete(conversation, user=user, tenant=tenant)
         return count
 
     async def _memory_of(self, *, session: str, tenant: str | None, journal: Journal) -> Memory:
@@ -455,10 +569,17 @@ class Sessions:
             )
 
     async def _open(self, key: SessionKey, *, stored: bool = True) -> Session:
-        memory = await self._make_memory(key, stored=stored)
-        brain = self.brain.over(memory)
-        brain.hooks = self._hooks
-        session = Session(key.session, key.owner, brain, self, stored=stored)
+        async with AsyncExitStack() as using:
+            known = None
+            if self._known is not None and key.owner is not None:
+                known = await using.enter_async_context(self._known.use(key.owner))
+            memory = await self._make_memory(key, stored=stored)
+            if known is not None:
+                memory = known.memory.over(memory, learn=False)
+            brain = self.brain.over(memory)
+            brain.hooks = self._hooks
+            kept = using.pop_all()
+        session = Session(key.session, key.owner, brain, self, kept, stored=stored)
         try:
             await memory.open()
             if stored and self._catalog is not None:
@@ -468,6 +589,12 @@ class Sessions:
                 await _close(session)
             raise
         return session
+
+    async def _left(self, session: Session) -> None:
+        """Close a session that nobody uses, and learn from it."""
+        await _close(session)
+        if self._known is not None and session.owner is not None:
+            self._known.left(session.owner, session.id)
 
     async def _make_memory(self, key: SessionKey, *, stored: bool) -> Memory:
         tools = self.brain.memory.available_tools.values()
@@ -523,6 +650,8 @@ class Sessions:
     async def run_ended(self, session: Session, run: SessionRun) -> None:
         """Note that a run has ended, whether it has failed, and whether it can be resumed."""
         self._runs.discard(run)
+        if self._known is not None and session.owner is not None and session.stored:
+            self._known.heard(session.owner, session.id)
         if session.info is None or session.deleted or not run.begun:
             return
         ended = replace(
@@ -612,6 +741,7 @@ class Sessions:
             timeout: Seconds after which runs that have not ended are cancelled.
         """
         self.active = False
+        self._in_a_hurry = self._in_a_hurry or not timeout
         runs = [*self._runs]
         for run in runs:
             run.stop()
@@ -647,6 +777,8 @@ class Sessions:
         finally:
             with anyio.CancelScope(shield=True):
                 await self._pool.aclose()
+                if self._known is not None:
+                    await self._known.aclose(seconds=0 if self._in_a_hurry else LEARN_SECONDS)
                 if self._owned is not None:
                     await self._owned.aclose()
                 await connections.close()  # of LiteLLM, which opens new ones if they are needed
@@ -661,7 +793,8 @@ async def _close(session: Session) -> None:
     try:
         await session.brain.aclose()
     finally:
-        await session.memory.aclose()
+        async with session.using:
+            await session.memory.aclose()
 
 
 async def _ended(key: SessionKey) -> Session:

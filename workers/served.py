@@ -12,7 +12,7 @@ import anyio
 
 from agent_brain.brain import Brain
 from agent_brain.common.ids import new_id
-from agent_brain.errors import BrainUseError, SessionsClosedError
+from agent_brain.errors import BrainDefinitionError, BrainUseError, SessionsClosedError
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
 from agent_brain.result import Result
@@ -178,6 +178,11 @@ class QueueSessions(Sessions):
     """Sessions whose runs are done by workers; made by :meth:`RunQueue.sessions`."""
 
     def __init__(self, queue: RunQueue, name: str, **options: Any) -> None:
+        if options.get("user") is not None:
+            raise BrainDefinitionError(
+                "The runs of a queue are done by workers: give user= to none of its servers, and "
+                "show what is known with UserMemory.over() in the memories of its brains"
+            )
         local = queue.brains[name]
         self._queue = queue
         self._client = ClientOfServer()

@@ -39,13 +39,16 @@ class UserAwareMemory(WrappingMemory):
         inner: The memory of the conversation.
         user: What is known.
         close: Close ``inner`` with it.
+        learn: Learn from it when it is closed, if the program writes.
     """
 
-    def __init__(self, inner: Memory, user: UserMemory, *, close: bool = True) -> None:
+    def __init__(
+        self, inner: Memory, user: UserMemory, *, close: bool = True, learn: bool = True
+    ) -> None:
         super().__init__(inner)
         self.user = user
         self._closes = close
-        self._learns = user.mode != "agent"
+        self._learns = learn and user.learns
         self._shown: tuple[object, Message | None] = (None, None)
         self._tools = user.tools() if user.mode != "program" else []
         self.add_tools(self._tools)
@@ -99,7 +102,7 @@ class UserAwareMemory(WrappingMemory):
     async def aclose(self) -> None:
         """Learn from the conversation if the program writes, and close it."""
         try:
-            if self._learns and self.user.extract is not None and not self.readonly:
+            if self._learns and not self.readonly:
                 await self.learn()
         except Exception as error:  # what was not learned now is learned the next time
             log.warning(
@@ -113,6 +116,4 @@ class UserAwareMemory(WrappingMemory):
         """Return a memory that shows the same over a copy of the inner one, and learns nothing."""
         for mine in self._tools:
             inner.available_tools.pop(mine.name, None)
-        copied = type(self)(inner, self.user)
-        copied._learns = False  # what is said there is no conversation with the user
-        return copied
+        return type(self)(inner, self.user, learn=False)  # no conversation with the user

@@ -144,16 +144,17 @@ class UserMemory(AsyncResource):
         """Return a name for a conversation that has none; it is another one in each process."""
         return self._unnamed.setdefault(memory, new_id("conversation"))
 
-    def over(self, memory: Memory, *, close: bool = True) -> UserAwareMemory:
+    def over(self, memory: Memory, *, close: bool = True, learn: bool = True) -> UserAwareMemory:
         """Return a memory of a conversation that shows what is known about the user.
 
         Args:
             memory: Any memory.
             close: Close it with the returned one.
+            learn: Learn from it when the returned one is closed, if the program writes.
         """
         from agent_brain.memories.user.knowing import UserAwareMemory
 
-        return UserAwareMemory(memory, self, close=close)
+        return UserAwareMemory(memory, self, close=close, learn=learn)
 
     # Writing
 
@@ -222,6 +223,21 @@ class UserMemory(AsyncResource):
             raise MemoryUseError(f"remember({text!r}): {problems}") from error
         return await self.store(fact)
 
+    async def correct(self, fact_id: str, text: str) -> Fact:
+        """Replace a fact by what the user says now, outside of a conversation; return the new one.
+
+        Args:
+            fact_id: The fact; it stays in the history.
+            text: What is true, as a short sentence.
+
+        Raises:
+            MemoryUseError: There is no such fact, or the text makes no sense.
+        """
+        (old,) = [fact for fact in await self.history(fact_id) if fact.id == fact_id]
+        said = Message.user(checked_text("correct()", text).strip(), created_at=self.clock())
+        kept: dict[str, Any] = {"slot": old.slot, "about": old.about, "kind": old.kind}
+        return await self.remember(said.content, source=said, replaces=[fact_id], **kept)
+
     async def store(self, fact: Fact) -> Fact:
         """Store a fact that was made elsewhere; return it, or the same one if it is known."""
         stored = fact
@@ -283,6 +299,11 @@ class UserMemory(AsyncResource):
                 drafts = await learning.extract(make, reading)
                 learned += await learning.write(self, reading, drafts)
         return learned
+
+    @property
+    def learns(self) -> bool:
+        """Whether the program learns from conversations: it has an extractor and may write."""
+        return self.extract is not None and self.mode != "agent"
 
     @property
     def required_extractor(self) -> Extract:

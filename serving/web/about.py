@@ -69,6 +69,7 @@ async def info(request: Request) -> Response:
         ],
         "needs_token": settings.needs_token,
         "keeps_steps": settings.sessions.keeps_steps,
+        "knows_users": settings.sessions.knows_users,
     }
     return JSONResponse(body)
 

@@ -16,7 +16,7 @@ from agent_brain.errors import AgentBrainError, BrainDefinitionError
 from agent_brain.request_id import request_id
 from agent_brain.serving.caller import Caller
 from agent_brain.serving.sessions import Sessions
-from agent_brain.serving.web import about, ag_ui, routes, steps, vercel, websocket
+from agent_brain.serving.web import about, ag_ui, routes, steps, users, vercel, websocket
 from agent_brain.serving.web.access import (
     Access,
     Cors,
@@ -130,6 +130,7 @@ def _routes() -> list[BaseRoute]:
         *about.routes(),
         Route("/login", log_in, methods=["POST"]),
         *steps.routes(),
+        *users.routes(),
         *websocket.routes(),
         *openai.routes(),
         *ag_ui.routes(),

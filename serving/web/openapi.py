@@ -12,7 +12,7 @@ from starlette.routing import Route
 
 from agent_brain.memories.message import Message
 from agent_brain.serving.web import routes as session_routes
-from agent_brain.serving.web import steps
+from agent_brain.serving.web import steps, users
 from agent_brain.serving.web.frames import NDJSON, SSE
 from agent_brain.serving.web.settings import WebSettings
 from agent_brain.states.events import KINDS, AgentEvent
@@ -26,6 +26,8 @@ _BODIES: dict[Callable[..., Any], type[BaseModel]] = {
     session_routes.resume_run: session_routes.ResumeRun,
     session_routes.send_message: session_routes.SendMessage,
     steps.fork_session: steps.ForkSession,
+    users.correct_fact: users.CorrectFact,
+    users.forget_user: users.Forget,
 }
 _STREAMS = (session_routes.start_run, session_routes.resume_run, session_routes.watch_events)
 _STATUS = {
@@ -48,6 +50,10 @@ _QUERIES: dict[Callable[..., Any], Json] = {
         "before": _NUMBER,
         "after": _NUMBER,
         "limit": {**_NUMBER, "maximum": 200, "default": steps.LIMIT},
+    },
+    users.read_user: {
+        "limit": {**_NUMBER, "maximum": 500, "default": users.LIMIT},
+        "after": {"type": "string"},
     },
     steps.compare_sessions: {"with": {"type": "string"}, "step": _NUMBER, "with_step": _NUMBER},
 }
@@ -72,7 +78,7 @@ def describe_api(settings: WebSettings) -> Json:
 
 def _paths() -> Json:
     paths: Json = {}
-    for route in (*session_routes.routes(), *steps.routes()):
+    for route in (*session_routes.routes(), *steps.routes(), *users.routes()):
         method = next(iter(sorted((route.methods or set()) - {"HEAD"}))).lower()
         paths.setdefault(route.path, {})[method] = _operation(route)
     return paths
@@ -103,7 +109,7 @@ def _operation(route: Route) -> Json:
 def _parameters(route: Route) -> list[Json]:
     found: list[Json] = [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
-        for name in ("session", "step")
+        for name in ("session", "step", "fact")
         if f"{{{name}}}" in route.path
     ]
     if route.endpoint is session_routes.watch_events:
