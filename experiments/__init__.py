@@ -51,4 +51,7 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.experiments.task_sets.game_of_24 import game24 as game24
     from agent_brain.experiments.task_sets.generated import basics as basics
     from agent_brain.experiments.task_sets.generated import long_memory as long_memory
+    from agent_brain.experiments.task_sets.generated import user_memory as user_memory
     from agent_brain.experiments.task_sets.word_problems import gsm8k as gsm8k
+    from agent_brain.experiments.user_memories import one_conversation as one_conversation
+    from agent_brain.experiments.user_memories import with_user as with_user

@@ -19,7 +19,7 @@ from agent_brain.experiments.checks import Check, Contains, Equals, JsonMatches,
 from agent_brain.experiments.task import Task, Turn, check_expected
 from agent_brain.memories.message import Message
 
-SETS = ("basics", "game24", "gsm8k", "long_memory")
+SETS = ("basics", "game24", "gsm8k", "long_memory", "user_memory")
 _CHECKS: dict[str, Callable[[Any], Check]] = {
     "contains": Contains,
     "number": Number,
@@ -48,7 +48,8 @@ def load_tasks(source: str | PathLike[str], **options: Any) -> list[Task]:
 
     Args:
         source: The file; ``"module:name"`` or ``"path/to/file.py:name"`` of a function or a list;
-            or the name of a task set: ``basics``, ``game24``, ``gsm8k`` or ``long_memory``.
+            or the name of a task set: ``basics``, ``game24``, ``gsm8k``, ``long_memory`` or
+            ``user_memory``.
         **options: For a function or a task set.
 
     Raises:

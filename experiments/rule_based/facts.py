@@ -24,6 +24,8 @@ _QUESTION = re.compile(
 )
 _ENTRY = re.compile(r"(?:^|[.;]) *([a-z][a-z ]*): ([^;\n]+?)(?=\.?(?:;|$))", re.MULTILINE)
 _EQUATION = re.compile(r"([(\d-][\d\s()+*/-]*[\d)]) = (-?\d+(?:/\d+)?)(?![\d.]*\d)")
+_DATA = re.compile(r"<data>.*?</data>", re.DOTALL)
+_DATE = re.compile(r"\[(\d{4}-\d\d-\d\d(?: \d\d:\d\d)?)")
 _OF = re.compile(r" of (?:the )?", re.I)
 
 
@@ -31,14 +33,28 @@ def facts_in(texts: Iterable[str]) -> Facts:
     """Return the facts that texts state; of several about one thing, the last."""
     found: Facts = {}
     for text in texts:
-        for match in _FACT.finditer(text):
-            found[key(chain(match[1]))] = match[2].strip()
+        found |= {name: value for _, name, value in statements_in(text)}
         for match in _EQUATION.finditer(text):
             try:
                 found[write(read_expression(match[1]))] = match[2]
             except ExpressionError:
                 continue
     return found
+
+
+def statements_in(text: str) -> Iterator[tuple[str, str, str]]:
+    """Yield the sentences that state a fact, each with what it is the value of, and the value."""
+    for match in _FACT.finditer(text):
+        yield match[0], key(chain(match[1])), match[2].strip()
+
+
+def in_order(record: str) -> str:
+    """Return a record of what was said with its lines by their dates, which some show best first.
+
+    Without what others said: it stands in ``<data>``.
+    """
+    lines = _DATA.sub("", record).splitlines()
+    return "\n".join(sorted(lines, key=lambda line: "".join(_DATE.findall(line)[:1])))
 
 
 def entries_in(record: str) -> Facts:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from fractions import Fraction
 
 from pydantic import TypeAdapter
 
+from agent_brain.experiments.rule_based.facts import in_order, statements_in
 from agent_brain.experiments.rule_based.filling import fill
 from agent_brain.experiments.rule_based.moves import UNKNOWN, Answer, Call, Data, Move
 from agent_brain.experiments.rule_based.puzzle_thoughts import continued, judged
@@ -29,6 +32,8 @@ Reply = Callable[[Sight, Mapping[str, str]], Move]
 _CLOSING_LINE = "The answer is"
 _LONG = 3  # steps from which on a plan is worth its calls
 _NUMBERED = re.compile(r"^Number \d+:\n", re.MULTILINE)
+_ENDING = re.compile(r"\balways end your answers with the word (\w+)", re.I)
+_USER_LINE = re.compile(r"^(m\d+) \[[\d-]+\] user: (.*(?:\n(?!m\d+ \[).*)*)", re.MULTILINE)
 _LISTED = re.compile(r"^- ([^\n:]+): ([^\n]*)$", re.MULTILINE)
 _STEP = re.compile(r"^\d+\. ", re.MULTILINE)
 
@@ -49,9 +54,31 @@ def reply_to(sight: Sight) -> Move:
         first = outputs[0]
         return Call(Action(name=first.name, args=fill(sight, first.input_schema)))
     solved = solve(sight)
-    if isinstance(solved, Answer) and solved.value and _CLOSING_LINE in sight.system:
-        return Answer(f"{solved.text}\n{_CLOSING_LINE} {solved.value}", solved.value)
+    if isinstance(solved, Answer):
+        return _as_asked(sight, solved)
     return solved
+
+
+def _as_asked(sight: Sight, answer: Answer) -> Answer:
+    """Return an answer with the ending that the prompt or the user asks for."""
+    text = answer.text
+    if answer.value and _CLOSING_LINE in sight.system:
+        text += f"\n{_CLOSING_LINE} {answer.value}"
+    asked = [found[1] for said in sight.said for found in _ENDING.finditer(said)]
+    if asked:
+        text += f" {asked[-1]}."
+    return replace(answer, text=text)
+
+
+def _extract(sight: Sight, fields: Mapping[str, str]) -> Move:
+    """Return what the user says in a conversation, for what is known about the user."""
+    found = []
+    for number, line in _USER_LINE.findall(fields["messages"]):
+        said = in_order(line)
+        told = [{"text": text, "slot": slot} for text, slot, _ in statements_in(said)]
+        told += [{"text": end[0], "kind": "instruction"} for end in _ENDING.finditer(said)]
+        found += [{**fact, "message": number, "quote": fact["text"]} for fact in told]
+    return Answer(json.dumps({"facts": found}))
 
 
 def _plan(sight: Sight, fields: Mapping[str, str]) -> Move:
@@ -171,6 +198,7 @@ def _says(text: str, value: str) -> bool:
 
 
 REPLIES: Mapping[str, Reply] = {
+    "extract": _extract,
     "plan": _plan,
     "plan again": _plan,
     "judge answer": _judge_answer,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from agent_brain.memories.recall.results import HEAD
+from agent_brain.memories.user import rendering
 from agent_brain.nets.library import debate, graph_states, plan_execute, router, tree_states, voting
 from agent_brain.states import evaluation, planning, prompts, reflection
 from agent_brain.stuck import HINT
@@ -43,6 +44,8 @@ _TEMPLATES: tuple[tuple[str, str], ...] = (
     ("closing", prompts.ANSWER_NOW_AS_DATA),
     ("correction", "That could not be used: {problem}. Write it again, corrected."),
     ("recalled", HEAD + "{lines}"),
+    ("recalled", rendering.HEAD + "{lines}"),
+    ("extract", "Known facts:\n{known}\nNew messages:\n{messages}"),
 )
 
 

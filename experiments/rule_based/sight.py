@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from agent_brain.experiments.rule_based.facts import Facts, entries_in, facts_in, key
+from agent_brain.experiments.rule_based.facts import Facts, entries_in, facts_in, in_order, key
 from agent_brain.experiments.rule_based.requests import Request, recognise
 from agent_brain.memories.message import Message, Role
 from agent_brain.tools.action import Action
@@ -92,10 +92,19 @@ class Sight:
         return found
 
     @cached_property
+    def said(self) -> list[str]:
+        """What users say, now and in what is recalled."""
+        return [
+            m.content if r is None else in_order(m.content)
+            for m, r in self._requests
+            if r is None or r.kind == "recalled"
+        ]
+
+    @cached_property
     def facts(self) -> Facts:
         """Everything that the system prompt, users and tools state; what came last counts."""
         told = [self.system]
-        told += [m.content for m, r in self._requests if r is None or r.kind == "recalled"]
+        told += self.said
         found = facts_in(told)
         made: dict[str, Action] = {}
         for message in self.messages:

@@ -26,11 +26,13 @@ from agent_brain.experiments.rule_based.tool_choice import (
     next_try,
     result_of,
 )
+from agent_brain.tools.action import Action
 
 Solved = Call | Answer
 Solver = Callable[[Sight, str], "Solved | None"]
 
 _ASKS = re.compile(r"\b(?:what is|calculate|compute|work out|how much is)\b", re.I)
+_FORGET = re.compile(r"\bplease forget the ([^.?!]+)", re.I)
 _PUZZLE = re.compile(r"numbers ([\d, and]+?)(?: and the operations[^.]*?)? to make (\d+)", re.I)
 
 
@@ -170,5 +172,23 @@ def _find(sight: Sight, parts: list[str]) -> str | Call | None:
     return next_try(sight, calls_for_subject(sight.tools, subject))
 
 
-SOLVERS: tuple[Solver, ...] = (_puzzle, _arithmetic, _facts)
+def _forget(sight: Sight, question: str) -> Solved | None:
+    """Forget what the user asks to forget, if there is a tool for it."""
+    asked = _FORGET.search(question)
+    tools = {tool.name for tool in sight.tools}
+    if asked is None or not {"forget", "recall_user"} <= tools:
+        return None
+    done = {call.name: message for call, message in sight.results if not message.is_error}
+    if "forget" in done:
+        return Answer("It is forgotten.")
+    shown = "\n".join(message.content for message in sight.messages)
+    line = rf"^- .*\b{re.escape(asked[1])}\b.*; (fact_\w+)\]$"
+    if (found := re.search(line, shown, re.I | re.MULTILINE)) is not None:
+        return Call(Action(name="forget", args={"fact_id": found[1]}))
+    if "recall_user" in done:
+        return Answer(f"{UNKNOWN} the {asked[1]}.", known=False)
+    return Call(Action(name="recall_user", args={"query": asked[1]}))
+
+
+SOLVERS: tuple[Solver, ...] = (_forget, _puzzle, _arithmetic, _facts)
 """The rules, in order; the first that fits a question solves it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from random import Random
 
 from agent_brain.experiments.task import Task
@@ -16,6 +17,8 @@ from agent_brain.experiments.task_sets.remembering import (
     sessions,
 )
 from agent_brain.experiments.task_sets.structured import structured
+from agent_brain.experiments.task_sets.users import user_task
+from agent_brain.states.models.llm import LLM
 
 KINDS: tuple[Callable[[Random, str], Task], ...] = (
     arithmetic,
@@ -71,6 +74,32 @@ def long_memory(n: int = 12, seed: int = 0) -> list[Task]:
     """
     made = make_tasks(long_memory_task, n, seed=seed, name="long-memory")
     return _sourced(made, f"long_memory(seed={seed})")
+
+
+def user_memory(n: int = 50, seed: int = 0, judge: LLM | str | None = None) -> list[Task]:
+    """Return tasks of what a user says over three sessions, five kinds in turn, each with a tag.
+
+    - ``update``: what was said in the first session has changed in the second
+    - ``preference``: how the user wants to be answered, from the second session on
+    - ``deletion``: the user has something forgotten
+    - ``absent``: something is asked for that the user has never said
+    - ``contradiction``: a page that a tool returns says something else than the user
+
+    The first session has 80 messages, and the question stands alone in the last one. So a memory
+    must hold several sessions: give :func:`with_user`, :func:`one_conversation`, or a function of
+    your own.
+
+    Args:
+        n: How many tasks.
+        seed: Another seed makes other tasks.
+        judge: A model that judges the answers by what each must say, as a language model may say
+            it in many ways; None to check their words.
+
+    Raises:
+        ExperimentError: ``n`` is not a whole number from 1, or ``judge`` is not a model.
+    """
+    made = make_tasks(partial(user_task, judge=judge), n, seed=seed, name="user-memory")
+    return _sourced(made, f"user_memory(seed={seed})")
 
 
 def _sourced(tasks: list[Task], source: str) -> list[Task]:

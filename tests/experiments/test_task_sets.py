@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -10,14 +11,15 @@ from typing import Any
 import pytest
 
 from agent_brain.errors import ExperimentError
-from agent_brain.experiments import Task, game24, load_tasks
+from agent_brain.experiments import Judge, Task, game24, load_tasks
 from agent_brain.experiments.rule_based.llm import RuleBasedLLM
-from agent_brain.experiments.task_sets.generated import basics, long_memory
+from agent_brain.experiments.task_sets.generated import basics, long_memory, user_memory
 from agent_brain.nets import net_names
 from agent_brain.tools import Action, call_tool
 from tests.experiments.loop import passed_tags, passes
 
 KINDS = ["arithmetic", "lookup", "long conversation", "sessions", "structured", "failing tool"]
+USER_KINDS = ["update", "preference", "deletion", "absent", "contradiction"]
 CANNOT = {
     "tree_of_thoughts": {"lookup", "failing tool"},  # thinks, and calls no tools
     "graph_of_thoughts": {"lookup", "failing tool"},
@@ -72,7 +74,7 @@ def test_the_kinds_come_in_turn() -> None:
     assert len(long_memory()) == 12
 
 
-@pytest.mark.parametrize("make", [basics, long_memory])
+@pytest.mark.parametrize("make", [basics, long_memory, user_memory])
 def test_the_same_seed_makes_the_same_tasks(make: Any) -> None:
     def said(n: int, seed: int = 0) -> list[Any]:
         return [
@@ -118,10 +120,32 @@ async def test_each_case_has_tools_of_its_own() -> None:
 
 
 @pytest.mark.parametrize(
-    "name, task", [("basics", basics(1)[0]), ("long_memory", long_memory(1)[0])]
+    "name, task",
+    [
+        ("basics", basics(1)[0]),
+        ("long_memory", long_memory(1)[0]),
+        ("user_memory", user_memory(1)[0]),
+    ],
 )
 def test_a_set_is_loaded_by_its_name(name: str, task: Task) -> None:
     assert load_tasks(name, n=1)[0].turns == task.turns
+
+
+def test_answers_about_a_user_are_judged_by_what_they_must_say() -> None:
+    checked, judged = user_memory(5), user_memory(5, judge="rule-based")
+    assert [task.tags for task in judged] == [[kind] for kind in USER_KINDS]
+    for one, other in zip(checked, judged, strict=True):
+        judge = next(turn.expected for turn in other.all_turns if turn.expected)
+        assert isinstance(judge, Judge)
+        assert [turn.text for turn in one.all_turns] == [turn.text for turn in other.all_turns]
+    update = checked[0].all_turns[-1].expected
+    assert isinstance(update, re.Pattern)
+    new, old = re.findall(r"[A-Z]\d-\d{4}", str(judged[0].all_turns[-1].expected))
+    assert [bool(update.search(text)) for text in (f"{new}.", f"{old}.", f"{new}, not {old}")] == [
+        True,
+        False,
+        False,
+    ]
 
 
 def test_puzzles_are_loaded_by_their_name() -> None:
