@@ -9,6 +9,7 @@ import click
 from agent_brain.cli.commands import argument, runs
 from agent_brain.cli.options import AGENT, DECISIONS, NET, OUTPUT, STORAGE, as_folder, option
 from agent_brain.cli.sessions.commands import sessions
+from agent_brain.cli.user.commands import user
 
 QUESTION = argument("question", nargs=-1, required=True, metavar="QUESTION…")
 
@@ -274,3 +275,4 @@ def schema() -> None:
 
 
 app.add_command(sessions)
+app.add_command(user)

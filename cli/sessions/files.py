@@ -46,7 +46,7 @@ def write_session(options: Options, output: Path) -> None:
     """Write a session with its history and branches as lines of JSON, to a file or stdout."""
 
     async def export(journal: Journal, record: SessionRecord) -> None:
-        with _writing(output) as file:
+        with writing(output) as file:
             async for line in export_session(journal, record.key):
                 file.write(f"{one_line(line)}\n")
 
@@ -54,7 +54,7 @@ def write_session(options: Options, output: Path) -> None:
 
 
 @contextmanager
-def _writing(path: Path) -> Iterator[IO[str]]:
+def writing(path: Path) -> Iterator[IO[str]]:
     """Yield a file that replaces the one at ``path`` when it is complete; stdout for ``-``."""
     if str(path) == "-":
         yield sys.stdout
@@ -79,7 +79,7 @@ def import_file(options: Options, path: Path, name: str | None) -> None:
     """Write the session of an exported file to the journal."""
 
     async def load(journal: Journal) -> SessionRecord:
-        with _reading(path) as file:
+        with reading(path) as file:
             first = file.readline()
             key = _key_of(first, name, options.tenant)
             with refuse_taken(key, "--as"):
@@ -91,7 +91,8 @@ def import_file(options: Options, path: Path, name: str | None) -> None:
 
 
 @contextmanager
-def _reading(path: Path) -> Iterator[IO[str]]:
+def reading(path: Path) -> Iterator[IO[str]]:
+    """Yield the file at ``path``; stdin for ``-``."""
     if str(path) == "-":
         yield sys.stdin
         return
@@ -101,7 +102,7 @@ def _reading(path: Path) -> Iterator[IO[str]]:
     except OSError as error:
         raise UserError(f"{str(path)!r} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise UserError(f"{str(path)!r} is not an exported session: {error}") from error
+        raise UserError(f"{str(path)!r} is not an exported file: {error}") from error
 
 
 def _key_of(first: str, name: str | None, tenant: str | None) -> str:

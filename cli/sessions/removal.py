@@ -40,7 +40,7 @@ def remove_session(options: Options, *, confirmed: bool) -> ExitCode:
 
     if not confirmed:
         known = use_session(options, look)
-        if not _agrees(f"Remove {describe(known.key)} with {entries(known.entries)}"):
+        if not agrees(f"Remove {describe(known.key)} with {entries(known.entries)}"):
             print("Nothing was removed")
             return ExitCode.FAILED
     record = use_session(options, remove, write=True)
@@ -54,12 +54,12 @@ def forget_text(options: Options, text: str, *, confirmed: bool) -> ExitCode:
         raise UserError("The text is empty, which every message contains")
     whose = "nobody" if options.tenant is None else repr(options.tenant)
 
-    use_journal(options, partial(_check_tenant, tenant=options.tenant))
+    use_journal(options, partial(check_tenant, tenant=options.tenant))
 
     async def forget(journal: Journal) -> int:
         return await forget_in_sessions(journal, tenant=options.tenant, text=text)
 
-    if not confirmed and not _agrees(f"Forget {text!r} in all sessions of {whose}"):
+    if not confirmed and not agrees(f"Forget {text!r} in all sessions of {whose}"):
         print("Nothing was forgotten")
         return ExitCode.FAILED
     count = use_journal(options, forget, write=True)
@@ -67,7 +67,7 @@ def forget_text(options: Options, text: str, *, confirmed: bool) -> ExitCode:
     return ExitCode.ANSWERED
 
 
-async def _check_tenant(journal: Journal, tenant: str | None) -> None:
+async def check_tenant(journal: Journal, tenant: str | None) -> None:
     """Check that a journal has something of a tenant.
 
     Raises:
@@ -89,6 +89,7 @@ async def _check_tenant(journal: Journal, tenant: str | None) -> None:
     raise UserError(f"There are no sessions of {whose}{there}")
 
 
-def _agrees(what: str) -> bool:
+def agrees(what: str) -> bool:
+    """Ask the person; return whether the answer is yes."""
     answer = read_keyboard(f"{what}? There is no undo [y/N] ")
     return (answer or "").strip().casefold() in ("y", "yes")

@@ -1,0 +1,1 @@
+"""The command ``user``: ``commands`` has its commands, ``knowing`` what they do."""

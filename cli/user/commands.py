@@ -1,0 +1,97 @@
+"""The commands on what is known about a user, and their options."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from agent_brain.cli.commands import argument, runs
+from agent_brain.cli.options import JOURNAL, check_name, option
+from agent_brain.cli.sessions.commands import JSON
+
+PLACE = [
+    *JOURNAL,
+    option(
+        "--tenant",
+        "NAME",
+        "The user: the tenant of the sessions; 'local' on a server without tokens.",
+        required=True,
+        callback=check_name,
+    ),
+]
+FACT = argument("fact_id", metavar="FACT")
+
+
+@click.group()
+def user() -> None:
+    """Show, correct and forget what is known about a user.
+
+    It is in the journal of the user's sessions: in a folder of the other commands (--folder) or in
+    any journal (--journal). Exit codes: 0 done, 1 not confirmed, 2 trouble.
+    """
+
+
+@user.command("list")
+@runs(
+    "user.knowing:show_facts",
+    *PLACE,
+    option("everything --all", None, "Facts that were replaced or have ended too.", is_flag=True),
+    JSON,
+)
+def list_command() -> None:
+    """List what is known: current facts, the newest first, what others claim, and blocks."""
+
+
+@user.command()
+@runs("user.knowing:show_history", *PLACE, JSON, FACT)
+def history() -> None:
+    """Show FACT with those that it replaced and that replaced it, and their sources."""
+
+
+@user.command()
+@runs("user.knowing:correct_fact", *PLACE, FACT, argument("text"))
+def correct() -> None:
+    """Replace FACT by TEXT, as the user's word; the history keeps both."""
+
+
+@user.command()
+@runs(
+    "user.knowing:forget_facts",
+    *PLACE,
+    option("--text", "TEXT", "All facts, blocks and messages that contain this text."),
+    option("--slot", "NAME", "The facts of this slot, such as home, of all times."),
+    option("--about", "NAME", "The facts about a person; 'user' is the user."),
+    option("--conversation", "SESSION", "A session, and the facts that rest on it alone."),
+    option("--everything", None, "All facts, blocks and sessions of the user.", is_flag=True),
+    option("confirmed --yes -y", None, "Do not ask.", is_flag=True),
+    argument("fact_id", metavar="[FACT]", required=False),
+)
+def forget() -> None:
+    """Forget FACT, or what an option chooses, and what it rests on in all sessions of the user."""
+
+
+@user.command()
+@runs(
+    "user.knowing:export_facts",
+    *PLACE,
+    option(
+        "--output -o",
+        "FILE",
+        "Write to this file, which is replaced if it exists. Default: - for stdout.",
+        type=click.Path(path_type=Path),
+        default="-",
+    ),
+)
+def export() -> None:
+    """Write all that is known as JSON, for import: facts with sources, and blocks."""
+
+
+@user.command("import")
+@runs(
+    "user.knowing:import_facts",
+    *PLACE,
+    argument("path", metavar="FILE", type=click.Path(path_type=Path)),
+)
+def import_command() -> None:
+    """Add what export wrote to FILE, or - for stdin, to what is known."""

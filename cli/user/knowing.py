@@ -1,0 +1,141 @@
+"""Show, correct and forget what is known about a user."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from agent_brain.cli.exit_codes import ExitCode, UserError, notify
+from agent_brain.cli.options import Options
+from agent_brain.cli.sanitize import one_line
+from agent_brain.cli.sessions.files import reading, writing
+from agent_brain.cli.sessions.places import use_journal
+from agent_brain.cli.sessions.removal import agrees, check_tenant
+from agent_brain.cli.sessions.tables import local_time, print_json, print_table
+from agent_brain.common.text import count_of
+from agent_brain.memories.journal.base import Journal
+from agent_brain.memories.user.facts import USER, Fact
+from agent_brain.memories.user.log import Block
+from agent_brain.memories.user.user_memory import UserMemory
+
+T = TypeVar("T")
+COLUMNS = ("fact", "about", "slot", "text", "from", "status", "said")
+DAY = len("2000-01-01")
+
+
+def use_user(
+    options: Options,
+    work: Callable[[UserMemory], Awaitable[T]],
+    *,
+    write: bool = False,
+    create: bool = False,
+) -> T:
+    """Return what ``work`` returns for what is known about the user that the options name.
+
+    Args:
+        options: The options.
+        work: What to do.
+        write: Whether it writes.
+        create: Create the journal if it is missing; the user need not be known.
+
+    Raises:
+        UserError: There is no such journal or user, or it cannot be used as wanted.
+    """
+
+    async def run(journal: Journal) -> T:
+        if not create:
+            await check_tenant(journal, options.tenant)
+        async with UserMemory(journal=journal, tenant=options.tenant, readonly=not write) as known:
+            return await work(known)
+
+    return use_journal(options, run, write=write, create=create)
+
+
+def show_facts(options: Options, *, everything: bool) -> None:
+    """Print the facts, current ones first, and the blocks."""
+
+    async def read(known: UserMemory) -> tuple[list[Fact], list[Block]]:
+        return await known.facts(status="all"), await known.blocks()
+
+    found, blocks = use_user(options, read)
+    shown = ("current", "claim", *(("replaced", "ended") if everything else ()))
+    facts = [fact for status in shown for fact in found[::-1] if fact.status == status]
+    if options.as_json:
+        for item in (*facts, *blocks):
+            print_json(item.model_dump(mode="json"))
+        return
+    if not (facts or blocks):
+        notify("Nothing is known", kind="")
+        return
+    if facts:
+        print_table(COLUMNS, map(_row, facts), long="text")
+    if blocks:
+        cells = [(block.name, block.text, str(block.version)) for block in blocks]
+        print_table(("block", "text", "version"), cells, long="text")
+
+
+def _row(fact: Fact) -> tuple[str, ...]:
+    about = "" if fact.about == USER else fact.about
+    when = local_time(fact.said_at)[:DAY]
+    return fact.id, about, fact.slot or "", fact.text, fact.origin, fact.status, when
+
+
+def show_history(options: Options, fact_id: str) -> None:
+    """Print a fact and those before and after it, with their sources."""
+    chain = use_user(options, lambda known: known.history(fact_id))
+    if options.as_json:
+        for fact in chain:
+            print_json(fact.model_dump(mode="json"))
+        return
+    rows: list[tuple[str, ...]] = []
+    for fact in chain:
+        rows.append((fact.id, fact.status, fact.text, fact.origin, local_time(fact.said_at)))
+        rows += [
+            ("", "", f"“{source.quote}”", source.session or "", local_time(source.at))
+            for source in fact.sources
+        ]
+    print_table(("fact", "status", "text", "from", "said"), rows, long="text")
+
+
+def correct_fact(options: Options, fact_id: str, text: str) -> None:
+    """Replace a fact by a text."""
+    new = use_user(options, lambda known: known.correct(fact_id, text), write=True)
+    print(f"Stored as {new.id}, in place of {fact_id}")
+
+
+def forget_facts(options: Options, *, confirmed: bool, **which: Any) -> ExitCode:
+    """Forget facts and what they rest on, if the user agrees."""
+    chosen = {name: value for name, value in which.items() if value}
+    if len(chosen) != 1:
+        raise UserError(
+            "Choose what to forget: FACT, --text, --slot, --about, --conversation or --everything"
+        )
+    what = " ".join("everything" if value is True else repr(value) for value in chosen.values())
+    if not confirmed:
+        use_user(options, UserMemory.blocks)  # it tells who is not known
+        if not agrees(f"Forget {what} about {options.tenant!r}, and where it was said"):
+            print("Nothing was forgotten")
+            return ExitCode.FAILED
+    count = use_user(options, lambda known: known.forget(**chosen), write=True)
+    print(f"Forgotten: {count_of(count, 'fact')}")
+    return ExitCode.ANSWERED
+
+
+def export_facts(options: Options, output: Path) -> None:
+    """Write all that is known as JSON, to a file or stdout."""
+    exported = use_user(options, UserMemory.export)
+    with writing(output) as file:
+        file.write(f"{one_line(json.dumps(exported, ensure_ascii=False))}\n")
+
+
+def import_facts(options: Options, path: Path) -> None:
+    """Add what was exported to what is known."""
+    with reading(path) as file:
+        try:
+            data = json.load(file)
+        except (ValueError, RecursionError) as error:
+            raise UserError(f"{str(path)!r} is not JSON: {error}") from error
+    count = use_user(options, lambda known: known.load(data), write=True, create=True)
+    print(f"Added: {count_of(count, 'fact')}")
