@@ -24,6 +24,7 @@ from agent_brain.memories.store.filters import ForgetOptions, Keep, Names, names
 from agent_brain.memories.store.lock import Lock
 from agent_brain.memories.store.made_state import MadeState, read_state
 from agent_brain.memories.store.options import JournalLike
+from agent_brain.memories.store.repeats import unrepeated
 from agent_brain.memories.store.retagging import Retagged, Retagging
 from agent_brain.memories.store.snapshot import Snapshot, check_snapshot
 from agent_brain.memories.stored import StoredMemory
@@ -60,7 +61,8 @@ class DurableMemory(Retagged, WrappingMemory):
         make: Returns a new memory without a journal at each call, such as the class of one.
         tools: What the agent may call, besides the tools of that memory.
         journal: As for :class:`StoredMemory`, like ``session``, ``tenant``, ``ttl``, ``clock``,
-            ``readonly``, ``history`` and ``lease_wait``. None keeps the session in RAM only.
+            ``readonly``, ``history``, ``lease_wait`` and ``dedupe``. None keeps the session in RAM
+            only.
 
     Raises:
         MemoryDefinitionError: ``make`` is not a function that returns such a memory, or an option
@@ -248,7 +250,9 @@ class DurableMemory(Retagged, WrappingMemory):
             made = await self._current()
             if begins:
                 await self._keep_state(made)
-            log = self._record.store.log
+            log, dedupe = self._record.store.log, self._record.store.dedupe
+            if dedupe is not None and goal is None:
+                messages = unrepeated(messages, log, dedupe)
             fresh = log.unknown(messages if goal is None else [*messages, goal])
             added = {message.id: message for message in fresh}
             calls = calls_of(added, (), None if goal is None else goal.id)

@@ -581,7 +581,7 @@ def make_layered(
     """
     from agent_brain.memories.registry import create_memory
 
-    names = SessionOptions.__annotations__
+    names = SessionOptions.__annotations__.keys() - {"dedupe"}  # the short-term memory does that
     place = {name: value for name, value in options.items() if name in names}
     if short is None:
         short = WindowedMemory(tools, **options)

@@ -49,13 +49,13 @@ class SessionOptions(TypedDict, total=False):
     readonly: bool
     history: History | None
     lease_wait: float
+    dedupe: Window | None
 
 
 class StoreOptions(SessionOptions, total=False):
     """All options of :class:`StoredMemory` but its views, to be passed on by subclasses."""
 
     shared: bool
-    dedupe: Window | None
 
 
 class RecallOptions(TypedDict, total=False):

@@ -77,7 +77,7 @@ class SummaryMemory(StoredMemory):
             most half of ``max_tokens`` in any case.
         counter: Counts the tokens of a text.
         journal: As for :class:`StoredMemory`, like ``session``, ``tenant``, ``ttl``, ``clock``,
-            ``readonly``, ``history`` and ``lease_wait``.
+            ``readonly``, ``history``, ``lease_wait`` and ``dedupe``.
 
     Raises:
         MemoryDefinitionError: A limit that is not a whole number from 1, no limit at all, ``keep``

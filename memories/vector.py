@@ -93,7 +93,7 @@ class VectorMemory(StoredMemory):
             some of them, best first. In a run its model calls are calls of the run. If it fails, a
             warning is logged, and they stay as they were found.
         journal: As for :class:`StoredMemory`, like ``ttl``, ``clock``, ``readonly``, ``shared``,
-            ``history`` and ``lease_wait``.
+            ``history``, ``lease_wait`` and ``dedupe``.
 
     Raises:
         MemoryDefinitionError: Options that do not go together.

@@ -47,7 +47,7 @@ class WindowedMemory(StoredMemory):
         on_evict: Called with what leaves, oldest first, in lists; sync or async. While it raises,
             these messages stay, and ``update``, which has added its messages, raises the error.
         journal: As for :class:`StoredMemory`, like ``session``, ``tenant``, ``ttl``, ``clock``,
-            ``readonly``, ``shared``, ``history`` and ``lease_wait``.
+            ``readonly``, ``shared``, ``history``, ``lease_wait`` and ``dedupe``.
 
     Raises:
         MemoryDefinitionError: A limit that is not a whole number from 1.

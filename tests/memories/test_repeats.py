@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
 
 from agent_brain.memories import (
     Attachment,
+    DurableMemory,
     LayeredMemory,
     MemoryDefinitionError,
     MemoryUseError,
     Message,
     MessagesMemory,
     RamJournal,
+    SummaryMemory,
     VectorMemory,
     WindowedMemory,
     create_memory,
 )
+from agent_brain.testing import FakeMemory
 from agent_brain.tools import Action
 
 pytestmark = pytest.mark.anyio
@@ -30,9 +34,17 @@ def yes(**fields: Any) -> Message:
     return Message.user("yes", **fields)
 
 
-@pytest.mark.parametrize("place", [{}, {"journal": RamJournal(), "session": "one"}])
-async def test_what_is_said_again_in_a_turn_is_added_once(place) -> None:
-    memory = MessagesMemory(dedupe=1, **place)
+@pytest.mark.parametrize(
+    "make",
+    [
+        *map(partial, [MessagesMemory, WindowedMemory, SummaryMemory, VectorMemory]),
+        partial(create_memory, "layered"),
+        partial(MessagesMemory, journal=RamJournal()),
+        partial(DurableMemory, FakeMemory, journal=RamJournal()),
+    ],
+)
+async def test_what_is_said_again_in_a_turn_is_added_once(make) -> None:
+    memory = make(dedupe=1)
     first, found = yes(), Message.assistant("Found it.")
     assert await memory.update([first, yes()]) == [first.id]
     assert await memory.update([yes()]) == []
@@ -42,7 +54,7 @@ async def test_what_is_said_again_in_a_turn_is_added_once(place) -> None:
     assert await memory.update([second]) == [second.id]
     again = Message.assistant("Found it.")
     assert await memory.update([again]) == [again.id]
-    assert await memory.messages() == [first, found, second, again]
+    assert await memory.messages() == await memory.context() == [first, found, second, again]
 
 
 async def test_more_turns_are_looked_at_where_that_is_asked_for() -> None:
@@ -137,11 +149,16 @@ async def test_a_long_term_memory_gets_what_is_to_be_kept(keeps, kept, tmp_path)
             assert sorted(held) == sorted(kept)
 
 
-async def test_a_copy_keeps_the_same() -> None:
+async def test_a_memory_by_name_and_its_copy_keep_the_same() -> None:
     memory = create_memory("layered", long="messages", max_messages=1, keeps="user")
     copy = await memory.fork()
     assert isinstance(copy, LayeredMemory)
     await copy.update([Message.assistant("a"), Message.user("b"), Message.user("c")])
     assert [m.content for m in await copy.messages()] == ["b", "c"]
+    asked = create_memory("layered", long="messages", max_messages=1, keeps="user", dedupe=1)
+    await asked.update([yes(), Message.assistant("Really?"), yes(), yes(), Message.assistant("Ok")])
+    await asked.aclose()
+    assert isinstance(asked, LayeredMemory)
+    assert [m.content for m in await asked.long.messages()] == ["yes", "yes"]
     with pytest.raises(MemoryUseError, match="There is no role 'robot'"):
         create_memory("layered", keeps="robot")
