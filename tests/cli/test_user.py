@@ -7,6 +7,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+from click.testing import Result
 
 from agent_brain.memories import Message, MessagesMemory, UserMemory
 from agent_brain.tools import Action
@@ -32,8 +33,8 @@ def place(tmp_path: Path) -> Path:
     return path
 
 
-def user(command: str, place: Path, *args: str, **options: str):
-    return invoke("user", command, "--journal", str(place), "--tenant", "ann", *args, **options)
+def user(command: str, place: Path, *args: str, stdin: str = "") -> Result:
+    return invoke("user", command, "--journal", str(place), "--tenant", "ann", *args, stdin=stdin)
 
 
 def facts(place: Path, *args: str) -> dict[str, dict[str, object]]:

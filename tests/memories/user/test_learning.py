@@ -206,9 +206,9 @@ async def test_sessions_without_news_are_not_read() -> None:
     class Counting(RamJournal):
         read_keys: list[str] = []
 
-        async def rows(self, session: str, *args: int, **options: bool) -> Rows:
+        async def rows(self, session: str, after: int = 0, *, history: bool = False) -> Rows:
             self.read_keys.append(session)
-            return await super().rows(session, *args, **options)
+            return await super().rows(session, after, history=history)
 
     journal = Counting()
     for n in range(3):
