@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -12,8 +12,10 @@ import click
 
 from agent_brain.cli.exit_codes import UserError
 from agent_brain.memories.options import BUILT_IN
+from agent_brain.states.models.resolve import RULES
 
 ABOVE_0 = click.FloatRange(0, math.inf, min_open=True, max_open=True)
+DEFAULT_MEMORY = "auto"
 Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
@@ -67,6 +69,20 @@ class Options:
         return {"journal": self.folder / "memory.db", "session": session}
 
 
+def window_options(memory: str, model: str, given: Collection[str] = ()) -> dict[str, Any]:
+    """Return the option of an ``"auto"`` memory that says how much the model can read.
+
+    Args:
+        memory: The name of the memory.
+        model: The name of the model.
+        given: The names of the options that were chosen.
+    """
+    chosen = {"max_tokens", "context_window"} & {*given}
+    if memory.casefold() != "auto" or model in RULES or chosen:
+        return {}
+    return {"context_window": model}
+
+
 def option(names: str, metavar: str | None, text: str, **settings: Any) -> Decorator:
     """Return a click option; a word of ``names`` without dashes is the parameter's name."""
     return click.option(*names.split(), metavar=metavar, help=text, **settings)
@@ -96,7 +112,7 @@ AGENT = [
     option(
         "--memory",
         "NAME",
-        f"{', '.join(BUILT_IN)}. Default: messages.",
+        f"{', '.join(BUILT_IN)}. Default: {DEFAULT_MEMORY}.",
         callback=check_name,
     ),
     option(

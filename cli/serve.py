@@ -15,8 +15,8 @@ from agent_brain.brain import Brain
 from agent_brain.brainfile import read_spec
 from agent_brain.cli.exit_codes import UserError, notify, user_errors
 from agent_brain.cli.net_reference import is_file
-from agent_brain.cli.options import Options
-from agent_brain.cli.session import build
+from agent_brain.cli.options import Options, window_options
+from agent_brain.cli.session import DEFAULTS, build, named_model
 from agent_brain.request_id import request_id
 from agent_brain.serving.access import is_loopback
 from agent_brain.serving.sessions import Sessions
@@ -136,11 +136,11 @@ def queue_sessions(queue: str, options: Options, *, max_per_user: int) -> Sessio
 
 def make_sessions(brain: Brain[Any], options: Options, *, max_per_user: int = 100) -> Sessions:
     """Return the sessions, stored in the folder if there is one."""
-    memory, memory_options = options.memory or "messages", {}
-    if is_file(options.net):
-        spec = read_spec(options.net)
-        memory = options.memory or spec.memory
-        memory_options = dict(spec.memory_options) if memory == spec.memory else {}
+    spec = read_spec(options.net) if is_file(options.net) else DEFAULTS
+    memory = options.memory or spec.memory
+    memory_options = dict(spec.memory_options) if memory == spec.memory else {}
+    model = named_model(options, spec) or "demo"
+    memory_options |= window_options(memory, model, memory_options)
     stored = options.storage(memory)
     journal = stored.get("journal")
     if "path" in stored:

@@ -16,7 +16,7 @@ from agent_brain.brainfile import BrainSpec, read_spec
 from agent_brain.cli.decisions import Read, ask_person, how_to_answer
 from agent_brain.cli.exit_codes import ExitCode, UserError, conclude, notify, user_errors
 from agent_brain.cli.net_reference import is_file, load_net, load_tools
-from agent_brain.cli.options import Options
+from agent_brain.cli.options import DEFAULT_MEMORY, Options, window_options
 from agent_brain.cli.printers import Printer, make_printer
 from agent_brain.cli.screen import busy
 from agent_brain.cli.signals import signals_wake_loop, sigterm_as_ctrl_c
@@ -29,6 +29,8 @@ from agent_brain.result import Result
 from agent_brain.run import Run
 from agent_brain.states.events import Position, RunFinished
 from agent_brain.tools.named import named_tools
+
+DEFAULTS = BrainSpec.model_validate({"memory": DEFAULT_MEMORY})  # of a net that is not in a file
 
 DEMO_NOTE = (
     "no model was chosen, so the built-in demo model answers: a small rule-based program, offline. "
@@ -125,15 +127,20 @@ def open_session(
             runner.run(brain.aclose())
 
 
+def named_model(agent: Options, spec: BrainSpec) -> str:
+    """Return the name of the model that was chosen; empty if none was."""
+    named = (agent.model, spec.model, os.environ.get(MODEL_VARIABLE, ""))
+    return next(name for name in named if name is not None).strip()
+
+
 def build(agent: Options) -> Brain:
     """Return the agent that the options describe; they override the net's file, if it has one.
 
     A note on stderr says that no model was chosen, if the net has none of its own.
     """
     with user_errors():
-        spec = read_spec(agent.net) if is_file(agent.net) else BrainSpec.model_validate({})
-    named = (agent.model, spec.model, os.environ.get(MODEL_VARIABLE, ""))
-    chosen = next(name for name in named if name is not None).strip()
+        spec = read_spec(agent.net) if is_file(agent.net) else DEFAULTS
+    chosen = named_model(agent, spec)
     model = chosen or "demo"
     with user_errors():
         tools = [*named_tools(spec.tools), *load_tools(agent.tools)]
@@ -149,7 +156,7 @@ def build(agent: Options) -> Brain:
             tools,
             trace=agent.trace or spec.trace,
             limits=Limits(**{**spec.limits.model_dump(), **agent.limits()}),
-            memory_options={**kept, **agent.storage(memory)},
+            memory_options={**window_options(memory, model, kept), **kept, **agent.storage(memory)},
         )
     if not chosen and llm in models_of(brain.net):
         notify(DEMO_NOTE, kind="Note")

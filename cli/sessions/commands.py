@@ -94,7 +94,12 @@ RUN = option("run_id --run", "ID", "Only this run.", callback=check_name)
 REPLAY = [
     NET,
     option("--model -m", "NAME", "The model, if another one. Default: as it was recorded."),
-    option("--memory", "NAME", "The kind of the memory. Default: messages.", callback=check_name),
+    option(
+        "--memory",
+        "NAME",
+        "The kind of the memory. Default: auto; messages for a net in a file.",
+        callback=check_name,
+    ),
     option(
         "tools --tool -t",
         "MODULE:FUNCTION",

@@ -9,8 +9,8 @@ from typing import Any
 
 from agent_brain.brain import Brain
 from agent_brain.cli.exit_codes import ExitCode, UserError, notify
-from agent_brain.cli.net_reference import load_net, load_tools
-from agent_brain.cli.options import Options
+from agent_brain.cli.net_reference import is_file, load_net, load_tools
+from agent_brain.cli.options import DEFAULT_MEMORY, Options, window_options
 from agent_brain.cli.screen import Screen
 from agent_brain.cli.sessions.calling import check_run
 from agent_brain.cli.sessions.places import find_session, use_journal
@@ -90,11 +90,11 @@ def write_cassette(options: Options, run_id: str | None, output: Path) -> None:
     export_cassette(use_journal(options, read), output)
 
 
-async def _memory(options: Options, journal: Journal, kind: str) -> StoredMemory:
+async def _memory(options: Options, journal: Journal, kind: str, **more: Any) -> StoredMemory:
     record = await find_session(journal, options.session or "", options.tenant)
     session, tenant = read_session_key(record.key)
     made: Any = create_memory(
-        kind, (), journal=journal, session=session, tenant=tenant, readonly=True
+        kind, (), journal=journal, session=session, tenant=tenant, readonly=True, **more
     )
     await made.open()
     memory: StoredMemory = made
@@ -102,8 +102,12 @@ async def _memory(options: Options, journal: Journal, kind: str) -> StoredMemory
 
 
 async def _replay(options: Options, journal: Journal, run_id: str | None) -> Replay:
-    memory = await _memory(options, journal, options.memory or "messages")
+    memory = await _memory(options, journal, "messages")
     calls = await memory.model_calls(run_id=run_id or memory.control.run_id)
+    kind = options.memory or ("messages" if is_file(options.net) else DEFAULT_MEMORY)
+    if kind != "messages":
+        reads = window_options(kind, calls[0].model) if calls else {}
+        memory = await _memory(options, journal, kind, **reads)
     await check_run(memory, calls, run_id)
     llm = StandInModel(calls) if options.model is None else resolve_llm(options.model)
     tools = load_tools(options.tools) or _stand_ins(calls, memory)

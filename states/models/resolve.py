@@ -14,7 +14,7 @@ from agent_brain.states.models.llm import LLM
 
 T = TypeVar("T")
 
-_BUILT_IN = {  # imported by name, as they build on this package
+RULES = {  # models that are programs; imported by name, as they build on this package
     "demo": ("agent_brain.demo", "DemoLLM"),
     "rule-based": ("agent_brain.experiments.rule_based", "RuleBasedLLM"),
 }
@@ -47,8 +47,8 @@ def as_llm(llm: LLM | str) -> LLM:
 
 def maker_of(name: str) -> Callable[..., LLM]:
     """Return what makes the model of a name, given its options."""
-    if name in _BUILT_IN:
-        module, attribute = _BUILT_IN[name]
+    if name in RULES:
+        module, attribute = RULES[name]
         return cast("type[LLM]", getattr(import_module(module), attribute))
     from agent_brain.states.models.litellm.adapter import LiteLLM
 
@@ -75,7 +75,7 @@ def choice_or_llm(option: str, value: T | str, choices: Collection[str]) -> T | 
         return _usable(value)
     if value in choices:
         return value
-    if "/" in value or value in _BUILT_IN:
+    if "/" in value or value in RULES:
         return as_llm(value)
     raise StateDefinitionError(
         f"{option}={value!r}: use {' or '.join(map(repr, choices))}, a function, or a model such "

@@ -8,12 +8,13 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable
+from functools import partial
 from types import FrameType
 from typing import Any
 
 import pytest
 
-from agent_brain import Brain, Message, MessagesMemory, Net, WindowedMemory, react
+from agent_brain import AutoMemory, Brain, Message, MessagesMemory, Net, WindowedMemory, react
 from agent_brain.memories import RamJournal
 from agent_brain.serving import Sessions
 from agent_brain.serving.web import make_app
@@ -50,6 +51,12 @@ def each(work: Callable[[int], Awaitable[Any]]) -> float:
 
 async def steps(number: int) -> None:
     await Brain(react(Counting(number)), MessagesMemory([add]), limits=UNLIMITED).run("go")
+
+
+async def turns(kind: type[MessagesMemory | AutoMemory], number: int) -> None:
+    memory, net = kind([add]), react(Counting(1))
+    for _ in range(number):
+        await Brain(net, memory, limits=UNLIMITED).run("go")
 
 
 async def durable_steps(number: int) -> None:
@@ -112,3 +119,8 @@ def test_what_is_done_often_makes_no_more_calls(
     found = each(work)
     assert found <= most, f"{work.__name__}: {found} calls; if that is worth it, change the number"
     assert found > most - 3, f"{work.__name__}: only {found} calls: lower the number"
+
+
+def test_what_fits_costs_at_most_a_tenth_more_in_the_memory_that_shows_less_by_itself() -> None:
+    usual, auto = (each(partial(turns, kind)) for kind in (MessagesMemory, AutoMemory))
+    assert auto <= 1.1 * usual

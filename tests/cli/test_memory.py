@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from agent_brain.memories import memory_names
+from agent_brain.cli.options import Options
+from agent_brain.cli.serve import make_sessions
+from agent_brain.cli.session import build
+from agent_brain.memories import AutoMemory, Message, MessagesMemory, memory_names
 from tests.cli.support import invoke
 
 
@@ -29,3 +32,24 @@ def test_without_a_folder_nothing_is_stored(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     invoke("ask", "-m", "demo", "hello")
     assert list(tmp_path.iterdir()) == []
+
+
+LONG = [Message.user(f"Talk {n}: " + "and so on " * 40) for n in range(300)]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("model", "whole"), [("demo", False), ("gpt-4o-mini", True)])
+async def test_a_conversation_is_shown_whole_as_long_as_the_model_can_read_it(
+    model, whole, tmp_path
+):
+    async with MessagesMemory(journal=tmp_path / "memory.db") as before:
+        await before.update(LONG)
+    options = Options(folder=tmp_path, model=model)
+    async with build(options) as brain:
+        assert isinstance(brain.memory, AutoMemory)
+        assert (len(await brain.memory.context()) == 300) is whole
+    sessions = make_sessions(build(options), options)
+    async with sessions, sessions.use("one", user="ann") as session:
+        assert isinstance(session.memory, AutoMemory)
+        await session.memory.update(LONG)
+        assert session.memory.fits is whole
