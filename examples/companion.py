@@ -26,7 +26,7 @@ from textwrap import fill
 
 import anyio
 
-from agent_brain import Brain, LiteLLM, Message, MessagesMemory
+from agent_brain import Brain, Message, MessagesMemory
 from agent_brain.memories import Batch, Cited, Draft, Fact, SQLiteJournal, UserMemory
 from agent_brain.states import Hook, ModelRequest, model_extractor
 from agent_brain.testing import ScriptedLLM, Turn
@@ -182,7 +182,7 @@ async def talk(number: int, folder: Path, model: str | None) -> None:
         Brain(
             "react",
             memory,
-            llm=LiteLLM(model) if model else ScriptedLLM(told.script),
+            llm=model or ScriptedLLM(told.script),
             user=ann,
             hooks=[ShowRequest()],
         ) as brain,
@@ -222,7 +222,7 @@ async def look_back(folder: Path) -> None:
             quote(f"[{message.role}] {message.content}")
 
         print()
-        say("The call has forgotten the fact, and where she said so. An answer told it, too.")
+        say("What she said of it is gone. An answer that repeated it is found by its text:")
         await ann.forget(text="Porto")
     say(f"In the bytes of {FILE} after forget(text='Porto'): {counts(folder)}")
 
