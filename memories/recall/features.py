@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agent_brain.memories.recall.arrays import GrowableArray
+from agent_brain.memories.recall.participants import NOBODY
 
 ROW = np.dtype(
     [
@@ -17,14 +18,37 @@ ROW = np.dtype(
         ("speaker", np.int32),  # a number
         ("thread", np.int32),  # the number of the conversation
         ("time", np.float64),  # seconds since 1970; not a number if that is not known
+        ("user", np.bool_),  # a person said it, and neither an assistant nor a tool
         ("asks", np.bool_),  # it is a question, and is rarely an answer
-        ("fullness", np.float32),  # the logarithm of the number of words, at most LONG_ENOUGH
+        ("length", np.float32),  # the logarithm of the number of words
     ]
 )
-LONG_ENOUGH = 3.5  # more than some thirty words add nothing
+SOON = 50  # messages after which age begins to count
 PAUSE = 6 * 3600.0  # seconds without a message after which the subject is a new one
 DAY = 24 * 3600.0
 FIRST_DAY = date(1970, 1, 1).toordinal()
+
+
+class Order(NamedTuple):
+    """How the messages are read, one after another.
+
+    Attributes:
+        rows: The rows as they are read, each thread in one piece.
+        sittings: The number of the sitting of each of ``rows``; it ends at a pause.
+        sitting: The number of the sitting of each row; -1 if it was cleared.
+        recency: From 1 for the newest of all messages, and little less for the next :data:`SOON`,
+            to 0 for the oldest.
+        longer: The logarithm of how many times longer the messages of others are than those of
+            users; 0 if they are not, or if there are no others.
+        among_people: Several people with names talk with each other, and not one with an assistant.
+    """
+
+    rows: NDArray[np.intp]
+    sittings: NDArray[np.int32]
+    sitting: NDArray[np.int32]
+    recency: NDArray[np.float32]
+    longer: float
+    among_people: bool
 
 
 class Features:
@@ -32,7 +56,7 @@ class Features:
 
     def __init__(self) -> None:
         self._table: GrowableArray[Any] = GrowableArray(ROW)
-        self._order: tuple[NDArray[np.intp], NDArray[np.int32]] | None = None
+        self._order: Order | None = None
 
     def __len__(self) -> int:
         return len(self._table)
@@ -47,6 +71,7 @@ class Features:
         speakers: Sequence[int],
         threads: Sequence[int],
         times: Sequence[datetime | None],
+        users: Sequence[bool],
         asks: Sequence[bool],
         words: Sequence[int],
     ) -> None:
@@ -57,7 +82,8 @@ class Features:
         added["thread"] = threads
         added["time"] = [np.nan if time is None else time.timestamp() for time in times]
         added["asks"] = asks
-        added["fullness"] = np.minimum(np.log1p(words), LONG_ENOUGH)
+        added["user"] = users
+        added["length"] = np.log1p(words)
         self._table.extend(added)
         self._order = None
 
@@ -83,17 +109,26 @@ class Features:
         first, last = (datetime.fromtimestamp(t, UTC).year for t in (times.min(), times.max()))
         return range(first, last + 1)
 
-    def order(self) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
-        """Return the rows in the order in which they are read, each thread in one piece.
-
-        The second array has the number of the sitting of each, which ends at a pause.
-        """
+    def order(self) -> Order:
+        """Return the order of the rows."""
         if self._order is None:
             rows = np.flatnonzero(self["there"])
+            oldest = np.argsort(np.nan_to_num(self["time"][rows], nan=-np.inf), kind="stable")
+            recency = np.zeros(len(self), np.float32)
+            ages = np.log1p(np.arange(len(rows)) / SOON) / np.log1p(len(rows) / SOON)
+            recency[rows[oldest[::-1]]] = 1 - ages
             rows = rows[np.argsort(self["thread"][rows], kind="stable")]
             threads, times = self["thread"][rows], self["time"][rows]
             cuts = (np.diff(threads) != 0) | (np.abs(np.diff(times)) > PAUSE)
             sittings = np.zeros(len(rows), np.int32)
             np.cumsum(cuts, out=sittings[1:])
-            self._order = rows, sittings
+            sitting = np.full(len(self), -1, np.int32)
+            sitting[rows] = sittings
+            users, lengths = self["user"][rows], self["length"][rows]
+            longer = 0.0
+            if users.any() and not users.all():
+                longer = max(float(lengths[~users].mean() - lengths[users].mean()), 0.0)
+            speakers = np.unique(self["speaker"][rows][users])
+            people = bool((speakers > NOBODY).sum() > 1)
+            self._order = Order(rows, sittings, sitting, recency, longer, people)
         return self._order

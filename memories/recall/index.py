@@ -18,7 +18,7 @@ from agent_brain.memories.recall.meaning import meaning
 from agent_brain.memories.recall.participants import NOBODY, Labels, Participants
 from agent_brain.memories.recall.scoring import Evidence, Parts, Scores, best_fit, score
 from agent_brain.memories.recall.tokenizer import count_words
-from agent_brain.memories.recall.top_k import best_accepted, best_first, newer_first
+from agent_brain.memories.recall.top_k import best_accepted, best_first, newer_first, spread
 
 NOTHING = 1e-6  # a smaller score is a rounding error
 LEAST_FIT = 1e-3  # so that messages are ranked even if none fits
@@ -96,6 +96,7 @@ class RecallIndex:
                 speakers=[self._speaker(item) for item in fresh],
                 threads=[self._threads.add(item.thread) for item in fresh],
                 times=[item.time for item in fresh],
+                users=[item.role in (None, "user") for item in fresh],
                 asks=[query_analysis.asks(item.text) for item in fresh],
                 words=[count_words(item.text) for item in fresh],
             )
@@ -192,6 +193,9 @@ class RecallIndex:
     def _scores(self, evidence: Evidence, itself: str | None) -> tuple[Scores, Parts, np.float32]:
         """Return the score of each row, what each cue added before scaling, and the scale."""
         total, parts = score(evidence, self._features)
+        if not self._features.order().among_people:
+            parts["spread"] = spread(total, self._features.order().sitting)
+            total += parts["spread"]
         parts["newer"] = newer_first(total, self._features, self._lexical.terms)
         total += parts["newer"]
         counted = self._features["there"].copy()
@@ -206,13 +210,16 @@ class RecallIndex:
         question = query_analysis.read(query, self._participants, now)
         speaker, lexical = question.speaker, self._lexical
         known = {self._rows[i]: cosine for i, cosine in cosines.items() if i in self._rows}
-        words, most = lexical.scores(question.terms)
+        words = lexical.scores(question.terms, self._features.order().sitting)
         return Evidence(
             meaning=meaning(known, self._features["there"]),
-            words=words,
-            share=np.clip(words / np.float32(most or 1), 0, 1),
+            words=words.rows,
+            sittings=words.groups,
+            share=np.clip(words.rows / np.float32(words.most or 1), 0, 1),
             speaker=None if speaker is None else self._participants.number(speaker),
             tells_time=lexical.having(query_analysis.tells_time) if question.asks_when else None,
+            lately=question.lately,
+            of_agent=question.of_agent,
             spans=[*question.spans, *spans_of(question.dates, self._features.years())],
         )
 

@@ -18,6 +18,7 @@ import anyio.to_thread
 from pydantic_core import from_json
 
 from agent_brain.memories.message import Message, Role
+from agent_brain.memories.recall.results import CONVERSATION
 from agent_brain.memories.store.log import MessageLog, decode
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 EAGER = 5_000  # messages that are indexed when a session is opened, not when it is first searched
 PIECE, PIECE_LETTERS = 1_000, 100_000  # the most messages and characters that are indexed at once
 LISTED = 5_000  # messages that are listed at once
+THREADS = ("thread", CONVERSATION, "session")  # metadata that names the conversation
 ON_LOOP, ON_LOOP_LETTERS = 32, 20_000  # a smaller piece needs no thread
 
 
@@ -166,13 +168,14 @@ def _item(message: Message | str | None) -> Item | None:
     text = fields.get("content", "")
     if fields["role"] == Role.SYSTEM or not text.strip():
         return None
-    thread = (fields.get("metadata") or {}).get("thread")
+    metadata = fields.get("metadata") or {}
+    threads = [metadata[name] for name in THREADS if isinstance(metadata.get(name), str)]
     return Item(
         id=fields["id"],
         text=text,
         sender=fields.get("name") or fields.get("sent_from"),
         time=fields.get("occurred_at") or fields["created_at"],
-        thread=thread if isinstance(thread, str) else None,
+        thread=threads[0] if threads else None,
         role=str(fields["role"]),
     )
 

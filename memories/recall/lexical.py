@@ -1,13 +1,15 @@
 """BM25 over messages that are added and removed: the terms of all messages in one array.
 
 Okapi BM25: Robertson, Walker et al. 1994 (TREC-3); Robertson and Zaragoza 2009, "The Probabilistic
-Relevance Framework". The idf is Lucene's, which is never negative.
+Relevance Framework". The idf is Lucene's, which is never negative. It is raised to a power, as a
+question may be a whole message, in which the many common words outweigh the few rare ones.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +18,23 @@ from agent_brain.memories.recall.arrays import GrowableArray
 from agent_brain.memories.recall.tokenizer import LONGEST_TERM, runs, terms
 
 K1 = 1.2  # saturation of the term frequency: the textbook value
+RARITY = 1.5  # the power of the idf; 2 in the cosine of two texts, each weighted by tf-idf
 B = 0.4  # length normalisation; less than for documents, as messages are short
 NOTHING = 0  # the number of no term
+
+
+class Scores(NamedTuple):
+    """BM25 scores.
+
+    Attributes:
+        rows: Of every row.
+        groups: Of every group of rows.
+        most: Of an average row with each term once.
+    """
+
+    rows: NDArray[np.float32]
+    groups: NDArray[np.float32]
+    most: float
 
 
 class LexicalIndex:
@@ -34,7 +51,6 @@ class LexicalIndex:
         self._terms: GrowableArray[np.int32] = GrowableArray(np.int32)  # row after row
         self._lengths: GrowableArray[np.int64] = GrowableArray(np.int64)
         self._count = 0
-        self._total = 0
 
     def add(self, texts: Iterable[str]) -> None:
         """Add rows with these texts.
@@ -53,7 +69,6 @@ class LexicalIndex:
         self._terms.extend(found)
         self._lengths.extend(lengths)
         self._count += len(lengths)
-        self._total += len(found)
 
     def _numbered(self, word: str) -> tuple[int, ...]:
         numbers = []
@@ -74,7 +89,6 @@ class LexicalIndex:
         removed = self._terms.rows[places]
         self._terms.rows[places] = NOTHING
         self._count -= len(rows)
-        self._total -= len(removed)
         used = np.zeros(self._last + 1, np.bool_)
         used[self._terms.rows] = True
         gone = {number for number in np.unique(removed).tolist() if not used[number]}
@@ -86,23 +100,22 @@ class LexicalIndex:
         self._terms.keep(np.repeat(rows, self._lengths.rows))
         self._lengths.keep(rows)
 
-    def scores(self, question: Sequence[str]) -> tuple[NDArray[np.float32], float]:
-        """Return the BM25 score of every row, and that of an average row with each term once.
+    def scores(self, question: Sequence[str], groups: NDArray[np.int32]) -> Scores:
+        """Return the BM25 scores of every row and of every group of rows, as of one long text.
 
         Args:
             question: Terms.
+            groups: The number of the group of each row, from 0; -1 for cleared rows.
         """
         counts = Counter(question)
         rows, columns, times = self._occurrences([*counts])
-        having = np.bincount(columns, minlength=len(counts))
-        worth = np.array([*counts.values()]) * np.log1p(
-            (self._count - having + 0.5) / (having + 0.5)
-        )
-        mean = self._total / self._count if self._total else 1
-        norms = K1 * (1 - B + B * self._lengths.rows[rows] / mean)
-        values = worth[columns] * times * (K1 + 1) / (times + norms)
-        scores = np.bincount(rows, values, len(self._lengths))
-        return scores.astype(np.float32), float(worth.sum())
+        lengths = np.where(groups < 0, 0, self._lengths.rows)
+        of_rows, most = _bm25(counts, (rows, columns, times), lengths, self._count)
+        pairs, whole = np.unique(groups[rows] * len(counts) + columns, return_inverse=True)
+        found = *np.divmod(pairs, max(len(counts), 1)), np.bincount(whole, times)
+        lengths = np.bincount(groups + 1, lengths)[1:]
+        of_groups, _ = _bm25(counts, found, lengths, len(lengths))
+        return Scores(of_rows, of_groups, most)
 
     def _occurrences(self, terms: Sequence[str]) -> tuple[NDArray[np.intp], ...]:
         """Return rows, the places in ``terms`` of those that they have, and how often."""
@@ -126,3 +139,26 @@ class LexicalIndex:
         """Return the numbers of the terms of a row."""
         end = int(self._lengths.rows[: row + 1].sum())
         return frozenset(self._terms.rows[end - int(self._lengths.rows[row]) : end].tolist())
+
+
+def _bm25(
+    counts: Mapping[str, int],
+    found: tuple[NDArray[np.intp], ...],
+    lengths: NDArray[np.int64],
+    count: int,
+) -> tuple[NDArray[np.float32], float]:
+    """Return the score of every text, and that of an average one with each term once.
+
+    Args:
+        counts: How often the question has each term.
+        found: Texts, the places in ``counts`` of terms that they have, and how often.
+        lengths: Of all texts, in terms.
+        count: How many texts there are.
+    """
+    texts, columns, times = found
+    having = np.bincount(columns, minlength=len(counts))
+    rarity = np.log1p((count - having + 0.5) / (having + 0.5)) ** RARITY
+    worth = np.array([*counts.values()]) * rarity
+    norms = K1 * (1 - B + B * lengths[texts] * count / max(lengths.sum(), 1))
+    values = worth[columns] * times * (K1 + 1) / (times + norms)
+    return np.bincount(texts, values, len(lengths)).astype(np.float32), float(worth.sum())

@@ -12,6 +12,18 @@ from agent_brain.memories.recall.participants import Mention, Participants
 from agent_brain.memories.recall.tokenizer import ASKING, runs, terms
 
 _ASKS_WHEN = re.compile(r"\s*(?:when|how long|what (?:date|day|month|year))\b", re.I)
+_LATELY = re.compile(
+    r"\b(?:now|next|still|again|just|already|ready|today|current(?:ly)?|latest|recent(?:ly)?|"
+    r"these days|so far|updated?|continue)\b",
+    re.I,
+)
+_OF_AGENT = re.compile(
+    r"\byou(?:'ve| have| had)? (?:just )?(?:said|told|ga?ve|wrote|mention|suggest|recommend|provid|"
+    r"list|explain|propos|describ|advis|offer|shar|show)"
+    r"|\byour (?:\w+ )?(?:answer|advice|suggestion|recommendation|explanation|list|reply|response)|"
+    r"\bremind me (?:of|what|which|who|how|where|when|about)\b",
+    re.I,
+)
 _TIME_WORDS = frozenset(
     """
     yesterday today tonight tomorrow last next ago recently since weekend monday tuesday wednesday
@@ -45,6 +57,8 @@ class Question:
         asks_when: Whether it asks for a time.
         dates: The days, or else months, that it names.
         spans: The days that it counts from the day of asking.
+        lately: Whether it has a word of the present, and so is about what was said lately.
+        of_agent: Whether it asks for what the agent itself has said.
     """
 
     dense: str
@@ -53,6 +67,8 @@ class Question:
     asks_when: bool
     dates: tuple[Named, ...]
     spans: tuple[Span, ...]
+    lately: bool
+    of_agent: bool
 
 
 def read(question: str, participants: Participants, now: datetime | None = None) -> Question:
@@ -73,6 +89,8 @@ def read(question: str, participants: Participants, now: datetime | None = None)
         asks_when=_ASKS_WHEN.match(question) is not None,
         dates=tuple(named_dates(question)),
         spans=spans,
+        lately=_LATELY.search(question) is not None,
+        of_agent=_OF_AGENT.search(question) is not None,
     )
 
 

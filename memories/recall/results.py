@@ -38,7 +38,8 @@ class Recalled:
             scores as well as it fits, and the others in proportion, so that scores of different
             questions can be compared; those with and without an embedder cannot.
         why: What each kind of evidence added to the score: ``meaning``, ``words``, ``speaker``,
-            ``when``, ``date``, ``window``, ``neighbours``, ``answers``, ``telling``, ``newer``.
+            ``when``, ``date``, ``window``, ``neighbours``, ``answers``, ``conversation``, ``role``,
+            ``recent``, ``telling``, ``spread``, ``newer``.
         session: The session that the message is from.
     """
 

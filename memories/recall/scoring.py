@@ -18,6 +18,7 @@ from agent_brain.memories.recall.meaning import Meaning
 
 Scores = NDArray[np.float32]
 Parts = dict[str, Scores]
+LONG_ENOUGH, TOO_LONG = 3.5, 4.0  # logarithms of some 30 and 55 words
 REACH = 8  # messages to each side that are probably about the same subject
 
 
@@ -34,8 +35,19 @@ class Weights:
             "yes, last week".
         neighbours: The match of each of the two messages next to it.
         answers: The match of the question right before it that someone else asked.
-        fullness: Each unit of a message's fullness: "Wow, Ann!" answers nothing.
-        question: Subtracted from questions, which are rarely answers.
+        fullness: Each unit of the logarithm of a message's words, up to :data:`LONG_ENOUGH`: "Wow,
+            Ann!" answers nothing.
+        question: Subtracted from questions, which are rarely answers; but what a user tells an
+            assistant is often told with a request.
+        sitting: The match of the whole conversation, up to a pause.
+        recent: The newest messages; the oldest get nothing.
+        lately: The same, if the question is about the present. That what was used lately is needed
+            again goes with the logarithm of its age: Anderson and Schooler 1991, "Reflections of
+            the environment in memory".
+        user: Each unit of the logarithm of how many times longer the messages of others are than
+            those of the user: with the length of answers grows what they say in passing.
+        length: Subtracted for each unit of the logarithm of a message's words above
+            :data:`TOO_LONG`, as it takes the place of shorter ones.
     """
 
     words: float = 0.2
@@ -47,11 +59,19 @@ class Weights:
     answers: float = 0.1
     fullness: float = 0.05
     question: float = 0.05
+    sitting: float = 0.4
+    recent: float = 0.1
+    lately: float = 0.3
+    user: float = 0.18
+    length: float = 0.15
 
 
 WITH_VECTORS = Weights()
 # then only words show the subject, and one message has few of them
 WORDS_ALONE = replace(WITH_VECTORS, words=0.5, neighbours=0.2)
+
+# that the newest is asked for, or short messages are wanted, holds for one user's own life only
+AMONG_PEOPLE = {"sitting": 0.0, "recent": 0.0, "lately": 0.0, "length": 0.0}
 
 # The fit of a message with one cue only, where meaning is known too
 FIT_OF_WORDS = 0.5  # it has all words of the question
@@ -69,6 +89,9 @@ class Evidence:
         share: The share of the question's words, weighted by rarity, that the message has.
         speaker: The number of the person whom the question is about; None for nobody.
         tells_time: Whether the message has a word of time, if the question asks for one.
+        sittings: BM25 of each conversation, up to a pause.
+        lately: Whether the question is about the present.
+        of_agent: Whether it asks for what the agent has said.
         spans: The days that it names.
     """
 
@@ -77,6 +100,9 @@ class Evidence:
     share: Scores
     speaker: int | None
     tells_time: NDArray[np.bool_] | None
+    sittings: Scores
+    lately: bool
+    of_agent: bool
     spans: list[Span]
 
 
@@ -87,6 +113,8 @@ def score(evidence: Evidence, features: Features) -> tuple[Scores, Parts]:
     speaker of a message does not change the scores of those next to it.
     """
     weights = WORDS_ALONE if evidence.meaning is None else WITH_VECTORS
+    if features.order().among_people:
+        weights = replace(weights, **AMONG_PEOPLE)
     parts = _subject(evidence, features, weights)
     if parts:
         parts |= _surroundings(_total(parts.values()), features, weights)
@@ -95,10 +123,30 @@ def score(evidence: Evidence, features: Features) -> tuple[Scores, Parts]:
     if not parts:
         return np.full(len(features), -np.inf, np.float32), parts
     total = _total(parts.values())
-    parts["telling"] = features["fullness"] * np.float32(weights.fullness)
-    parts["telling"] -= features["asks"] * np.float32(weights.question)
     matched = features["there"] & ((total != 0) | (evidence.meaning is not None))
-    return np.where(matched, total + parts["telling"], np.float32(-np.inf)), parts
+    parts |= _circumstances(evidence, features, weights)
+    return np.where(matched, _total(parts.values()), np.float32(-np.inf)), parts
+
+
+def _circumstances(evidence: Evidence, features: Features, weights: Weights) -> Parts:
+    """Return what speaks for messages besides that they match, and against them."""
+    order, lengths, users = features.order(), features["length"], features["user"]
+    asks = features["asks"] & ~users if order.longer else features["asks"]
+    parts = {"telling": np.minimum(lengths, LONG_ENOUGH) * np.float32(weights.fullness)}
+    parts["telling"] -= asks * np.float32(weights.question)
+    if not evidence.of_agent:
+        parts["telling"] -= np.maximum(lengths - TOO_LONG, 0) * np.float32(weights.length)
+    if order.longer:
+        parts["role"] = (users ^ evidence.of_agent) * np.float32(weights.user * order.longer)
+    best = evidence.sittings.max(initial=0)
+    if weights.sitting and best > 0:
+        parts["conversation"] = evidence.sittings[order.sitting] * np.float32(
+            weights.sitting / best
+        )
+    most = weights.lately if evidence.lately else weights.recent
+    if most:
+        parts["recent"] = order.recency * np.float32(most)
+    return parts
 
 
 def best_fit(evidence: Evidence, features: Features, counted: NDArray[np.bool_]) -> float:
@@ -139,7 +187,7 @@ def _subject(evidence: Evidence, features: Features, weights: Weights) -> Parts:
 
 
 def _surroundings(subject: Scores, features: Features, weights: Weights) -> Parts:
-    rows, groups = features.order()
+    rows, groups, *_ = features.order()
     scores, asks, speakers = subject[rows], features["asks"][rows], features["speaker"][rows]
     found = {
         "window": best_around(scores, groups) * np.float32(weights.window),

@@ -13,6 +13,7 @@ from agent_brain.memories.recall.features import Features
 
 Scores = NDArray[np.float32]
 COMPARED = 64  # of the best messages
+SPREAD, SPREAD_OVER = 0.15, 512  # weight of the logarithm of a group's better rows, best rows
 STRETCHES = 4  # for each score that is looked for
 DECIMALS = 4  # to which scores are compared
 MARGIN = 0.15  # messages whose scores differ by more do not fit equally
@@ -54,6 +55,23 @@ def best_accepted(scores: Scores, count: int, accept: Callable[[int], bool]) -> 
     It is called no more often than necessary.
     """
     return [*islice(filter(accept, best_first(scores, len(scores))), count)]
+
+
+def spread(scores: Scores, groups: NDArray[np.int32]) -> Scores:
+    """Return what to add to ``scores`` so that the best of other groups come before more of one.
+
+    Args:
+        scores: The score of each row.
+        groups: The number of the group of each row.
+    """
+    best = np.array(best_first(scores, SPREAD_OVER), np.intp)
+    order = np.argsort(groups[best], kind="stable")
+    sizes = np.unique(groups[best], return_counts=True)[1]
+    before = np.empty(len(best), np.float32)
+    before[order] = np.arange(len(best)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    added = np.full(len(scores), -SPREAD * np.log1p(before.max(initial=0)), np.float32)
+    added[best] = -SPREAD * np.log1p(before)
+    return added
 
 
 class _Fact(NamedTuple):

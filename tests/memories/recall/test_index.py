@@ -54,6 +54,40 @@ def test_answers_are_known_by_role_where_nobody_has_a_name():
     assert "answers" not in hits["b"].why
 
 
+LONG = (
+    "Here is an answer about a boat. " + "It goes on and on about sails, ropes and harbours. " * 9
+)
+CHATS = [
+    Item(f"{name}{day}", text, time=START + timedelta(days=day), role=role)
+    for day, said in enumerate(
+        ["I keep my boat in Kiel.", "What does a boat cost?", "The boat has a new mast."]
+    )
+    for name, role, text in (("q", "user", said), ("a", "assistant", LONG))
+]
+
+
+def test_what_a_user_said_comes_before_the_long_answers_of_an_assistant():
+    hits = index_of(CHATS).search("Where is the boat?", 6)
+    assert {*ids(hits)[:3]} == {"q0", "q1", "q2"}
+    assert hits[0].why["role"] > 0
+    asked = index_of(CHATS).search("What did you suggest about the boat?", 6)
+    assert {*ids(asked)[:3]} == {"a0", "a1", "a2"}
+
+
+def test_a_question_about_the_present_is_answered_by_what_was_said_lately():
+    index = index_of([*CHATS, Item("q3", "I keep my boat in Lübeck.", time=START, role="user")])
+    ever, now = (index.search(f"Where is my boat {word}?", 9) for word in ("ever", "now"))
+    assert next(hit for hit in now if hit.id == "q2").why["recent"] > max(
+        hit.why.get("recent", 0) for hit in ever
+    )
+
+
+def test_the_best_of_another_conversation_comes_before_more_of_the_same():
+    one = items([("Ann", "The boat is blue, a fine boat."), ("Ann", "The boat is old.")])
+    other = items([("Ann", "A boat.")], start=START + timedelta(days=2), prefix="n")
+    assert ids(index_of(one, other).search("boat", 3)) == ["m0", "n0", "m1"]
+
+
 def test_a_vector_finds_what_words_do_not():
     index = RecallIndex()
     index.add([Item("a", "Mist ahead."), Item("b", "Sunny.")])

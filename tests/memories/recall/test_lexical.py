@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_brain.memories.recall.lexical import K1, B, LexicalIndex
+from agent_brain.memories.recall.lexical import K1, RARITY, B, LexicalIndex
 
 LETTERS = [*"bcefgh"]  # "a" and "d" are no terms
 TEXTS = st.lists(st.lists(st.sampled_from(LETTERS), max_size=6), min_size=1, max_size=12)
@@ -22,7 +22,7 @@ def textbook(texts, question):
         total = 0.0
         for term in question:
             n = sum(term in other for other in texts)
-            idf = math.log(1 + (len(texts) - n + 0.5) / (n + 0.5))
+            idf = math.log(1 + (len(texts) - n + 0.5) / (n + 0.5)) ** RARITY
             tf = Counter(text)[term]
             norm = K1 * (1 - B + B * len(text) / mean) if mean else 1
             total += idf * tf * (K1 + 1) / (tf + norm)
@@ -36,13 +36,30 @@ def index_of(texts):
     return index
 
 
-def scores(index, question):
-    return index.scores(question)[0]
+def scores(index, question, groups):
+    return index.scores(question, np.array(groups, np.int32)).rows
 
 
 @given(TEXTS, st.lists(st.sampled_from([*"bcfxyz"]), max_size=5))
 def test_scores_are_those_of_the_formula(texts, question):
-    assert scores(index_of(texts), question) == pytest.approx(textbook(texts, question), rel=1e-5)
+    found = scores(index_of(texts), question, range(len(texts)))
+    assert found == pytest.approx(textbook(texts, question), rel=1e-5)
+
+
+@given(TEXTS, st.lists(st.sampled_from([*"bcfxyz"]), max_size=5), st.data())
+def test_a_group_has_the_score_of_one_long_text(texts, question, data):
+    groups = data.draw(st.permutations([place // 2 for place in range(len(texts))]))
+    whole = [
+        [
+            term
+            for text, group in zip(texts, groups, strict=True)
+            if group == number
+            for term in text
+        ]
+        for number in range(max(groups) + 1)
+    ]
+    found = index_of(texts).scores(question, np.array(groups, np.int32)).groups
+    assert found == pytest.approx(textbook(whole, question), rel=1e-5)
 
 
 @given(TEXTS, st.data())
@@ -51,10 +68,12 @@ def test_cleared_rows_leave_nothing_behind(texts, data):
     kept = data.draw(st.lists(st.booleans(), min_size=len(texts), max_size=len(texts)))
     index.clear([row for row, keep in enumerate(kept) if not keep])
     rest = index_of([text for text, keep in zip(texts, kept, strict=True) if keep])
-    np.testing.assert_array_equal(scores(index, "bcf")[np.array(kept)], scores(rest, "bcf"))
-    assert not scores(index, "bcf")[~np.array(kept)].any()
+    found = scores(index, "bcf", [keep - 1 for keep in kept])
+    np.testing.assert_array_equal(found[np.array(kept)], scores(rest, "bcf", [0] * sum(kept)))
+    assert not found[~np.array(kept)].any()
     index.keep(np.array(kept))
-    np.testing.assert_array_equal(scores(index, "bcf"), scores(rest, "bcf"))
-    index.add(["b c f"])
-    rest.add(["b c f"])
-    np.testing.assert_array_equal(scores(index, "bcf"), scores(rest, "bcf"))
+    for _ in range(2):
+        groups = range(len(index._lengths))
+        np.testing.assert_array_equal(scores(index, "bcf", groups), scores(rest, "bcf", groups))
+        index.add(["b c f"])
+        rest.add(["b c f"])

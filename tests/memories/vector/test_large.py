@@ -30,7 +30,7 @@ def large(monkeypatch) -> None:
 async def folder(tmp_path: Path, large: None) -> Path:
     texts = [f"room {n} is empty" for n in range(COUNT)]
     texts[40] = "My kitten sleeps"
-    async with VectorMemory(path=tmp_path, embedder=WordsEmbedder(64)) as memory:
+    async with VectorMemory(path=tmp_path, embedder=WordsEmbedder(512)) as memory:
         await memory.update(said(*texts))
     return tmp_path
 
@@ -40,7 +40,7 @@ def vectors_in_ram(memory: VectorMemory) -> int:
 
 
 async def test_opening_and_writing_does_not_read_the_rest(folder) -> None:
-    embedder = WordsEmbedder(64)
+    embedder = WordsEmbedder(512)
     async with VectorMemory(path=folder, embedder=embedder) as memory:
         await memory.update(said("We drove home"))
         assert memory._indexed.indexing.index is None
@@ -51,7 +51,7 @@ async def test_opening_and_writing_does_not_read_the_rest(folder) -> None:
 
 async def test_a_first_search_that_is_cancelled_anywhere_loses_nothing(folder, monkeypatch) -> None:
     monkeypatch.setattr(indexing, "LISTED", 4)
-    async with VectorMemory(path=folder, embedder=WordsEmbedder(64)) as memory:
+    async with VectorMemory(path=folder, embedder=WordsEmbedder(512)) as memory:
         for turns in range(40):
             async with anyio.create_task_group() as group:
                 group.start_soon(memory.recall, "dog")
@@ -64,7 +64,7 @@ async def test_a_first_search_that_is_cancelled_anywhere_loses_nothing(folder, m
 
 
 async def test_meaning_is_found_though_few_vectors_are_in_ram(folder) -> None:
-    embedder = WordsEmbedder(64)
+    embedder = WordsEmbedder(512)
     async with VectorMemory(path=folder, embedder=embedder) as memory:
         (hit,) = await memory.recall("dog", 1)
         assert hit.message.content == "My kitten sleeps"
@@ -76,34 +76,34 @@ async def test_meaning_is_found_though_few_vectors_are_in_ram(folder) -> None:
 
 
 async def test_the_context_recalls_from_a_large_session(folder) -> None:
-    async with VectorMemory(path=folder, embedder=WordsEmbedder(64), recent=3) as memory:
+    async with VectorMemory(path=folder, embedder=WordsEmbedder(512), recent=3) as memory:
         await memory.set_goal("dog?")
         assert "My kitten sleeps" in (await memory.context())[0].content
 
 
 async def test_what_is_forgotten_leaves_chroma_too(folder) -> None:
-    async with VectorMemory(path=folder, embedder=WordsEmbedder(64)) as memory:
+    async with VectorMemory(path=folder, embedder=WordsEmbedder(512)) as memory:
         assert await memory.forget(text="kitten") == 1
         assert len(await stored(memory)) == COUNT - 1
         assert await found(memory, "dog kitten", 5, where=lambda m: "kitten" in m.content) == []
-    later = WordsEmbedder(64)
+    later = WordsEmbedder(512)
     async with VectorMemory(path=folder, embedder=later) as memory:
         await memory.recall("room 7")
         assert later.texts == ["room 7"]
 
 
 async def test_what_is_deleted_before_the_first_search_leaves_chroma_too(folder) -> None:
-    async with VectorMemory(path=folder, embedder=WordsEmbedder(64)) as memory:
+    async with VectorMemory(path=folder, embedder=WordsEmbedder(512)) as memory:
         (kitten,) = await memory.messages(text="kitten")
         await memory.delete(kitten.id)
-    async with VectorMemory(path=folder, embedder=WordsEmbedder(64)) as memory:
+    async with VectorMemory(path=folder, embedder=WordsEmbedder(512)) as memory:
         await memory.update(said("We drove home"))
         assert kitten.id not in await stored(memory)
         assert len(await stored(memory)) == COUNT - 1
 
 
 async def test_a_fork_and_a_restored_snapshot_embed_nothing_again(folder) -> None:
-    embedder = WordsEmbedder(64)
+    embedder = WordsEmbedder(512)
     async with VectorMemory(path=folder, embedder=embedder) as memory:
         await memory.recall("dog")
         fork = await memory.fork()
@@ -118,7 +118,7 @@ async def test_a_fork_and_a_restored_snapshot_embed_nothing_again(folder) -> Non
 
 
 async def test_another_model_is_refused_before_anything_is_written(folder) -> None:
-    async with VectorMemory(path=folder, embedder=WordsEmbedder(64, name="other")) as memory:
+    async with VectorMemory(path=folder, embedder=WordsEmbedder(512, name="other")) as memory:
         with pytest.raises(EmbedderMismatchError):
             await memory.update(said("refused"))
         with pytest.raises(EmbedderMismatchError):
@@ -129,7 +129,7 @@ async def test_another_model_is_refused_before_anything_is_written(folder) -> No
 async def test_words_decide_while_the_vectors_cannot_be_read_and_they_are_made_again(
     folder, caplog
 ) -> None:
-    embedder = WordsEmbedder(64)
+    embedder = WordsEmbedder(512)
     async with VectorMemory(path=folder, embedder=embedder) as memory:
         await memory.recall("dog")
         shutil.rmtree(store_of(memory)._path)
@@ -139,7 +139,7 @@ async def test_words_decide_while_the_vectors_cannot_be_read_and_they_are_made_a
         await memory.update(said("It rained"))
         assert await found(memory, "dog", 1) == ["My kitten sleeps"]
         assert len(await stored(memory)) >= COUNT
-    later = WordsEmbedder(64)
+    later = WordsEmbedder(512)
     async with VectorMemory(path=folder, embedder=later) as memory:
         await memory.recall("dog")
         assert later.texts == ["dog"]
