@@ -31,6 +31,7 @@ class PageServer:
         grace: Seconds without a reader after which a run is stopped.
         around: Puts the application into another one, which is served.
         memory: The name of the memory, or what makes it.
+        knows: Options of what is known about users; None for nothing.
         options: Options of ``make_app``.
     """
 
@@ -42,10 +43,12 @@ class PageServer:
         grace: float = 30.0,
         around: Callable[[Starlette], Starlette] | None = None,
         memory: str | MakeMemory = "messages",
+        knows: dict[str, Any] | None = None,
         **options: Any,
     ) -> None:
         inner = make_app(
-            Sessions(brain, memory, journal=journal, grace=grace), **({"user": "ann"} | options)
+            Sessions(brain, memory, journal=journal, grace=grace, user=knows),
+            **({"user": "ann"} | options),
         )
         app = inner if around is None else around(inner)
         app.router.lifespan_context = inner.router.lifespan_context

@@ -7,6 +7,7 @@ import { Conversation } from "./conversation.js";
 import { deleteDialog, renameDialog, tokenDialog } from "./dialogs.js";
 import { el } from "./dom.js";
 import { retry } from "./events.js";
+import { Known } from "./known.js";
 import { NetPicture } from "./net.js";
 import { Panel } from "./panels.js";
 import { StickyEnd } from "./scrolling.js";
@@ -56,6 +57,10 @@ class App {
       connection: (state) => this.#setConnection(state),
       announce: (text) => ($("announcer").textContent = text),
       opened: (session, problem) => this.#openCopy(session, problem),
+    });
+    this.known = new Known($("known"), this.api, {
+      titleOf: (session) => this.list.titleOf(session),
+      forgotten: (everything) => this.#forgotten(everything),
     });
     this.panels = [
       new Panel($("sidebar"), $("open-sidebar"), [$("main"), $("run-panel")], "(max-width: 760px)"),
@@ -123,6 +128,7 @@ class App {
     $("search").addEventListener("input", () => this.#search());
     $("more-sessions").addEventListener("click", () => this.#showMore());
     $("new").addEventListener("click", () => this.#new());
+    $("open-known").addEventListener("click", () => this.known.open());
     $("skip").addEventListener("click", (event) => {
       event.preventDefault(); // the address names the session
       if (inChat()) this.composer.focus();
@@ -146,7 +152,8 @@ class App {
     return open.length > 0;
   }
 
-  #showInfo({ net, model, tools, keeps_steps: keepsSteps }) {
+  #showInfo({ net, model, tools, keeps_steps: keepsSteps, knows_users: knowsUsers }) {
+    $("open-known").hidden = !knowsUsers;
     this.#keepsSteps = keepsSteps;
     this.list.withSteps = keepsSteps;
     this.#showStepsLink();
@@ -338,6 +345,16 @@ class App {
       this.composer.fail(error.message);
     }
     this.list.focus(session.id);
+  }
+
+  /** Show the chats again, of which messages were forgotten. */
+  #forgotten(everything) {
+    if (everything) this.#new();
+    else if (this.#conversation !== null) {
+      this.#close();
+      this.#route();
+    }
+    this.#refreshList();
   }
 
   /** Show in the list what events say of the open chat. */
