@@ -63,6 +63,7 @@ class Brain(AsyncResource, Generic[OutputT_co]):
         net: The net.
         memory: The memory.
         limits: The limits of each run.
+        user: What is known about the user, if anything is.
 
     Args:
         net: The name of a registered net, a net, or a dict of states by the members of an Enum.
@@ -140,8 +141,9 @@ class Brain(AsyncResource, Generic[OutputT_co]):
         self._sources: tuple[ToolSource, ...] = ()
         self._last_result: Result[OutputT_co] | None = None
         self.memory = self._find_memory(memory, tools, memory_options)
+        self.user = user
         if user is not None:
-            self.memory = user.over(self.memory, close=isinstance(memory, str))
+            self.memory = self._with_user(self.memory, close=isinstance(memory, str))
             self._owned = [self.memory]
         self.net = self._find_net(net, llm, output_type, net_options)
         self.limits = _checked("limits", limits, Limits)
@@ -433,12 +435,24 @@ class Brain(AsyncResource, Generic[OutputT_co]):
         if not isinstance(memory, Memory):
             raise BrainDefinitionError(f"memory={memory!r} is not a Memory")
         other = copy.copy(self)
-        other.memory = memory
+        other.memory = memory if self.user is None else self._with_user(memory, close=False)
         other._check_trace()
         other._last_result = None
         other._owned = []
         other._sources = ()
         return other
+
+    def _with_user(self, memory: Memory, *, close: bool) -> Memory:
+        """Return a memory that shows what is known about the user, if it does not do so yet."""
+        from agent_brain.memories.user.knowing import UserAwareMemory
+        from agent_brain.memories.user.user_memory import UserMemory
+
+        if not isinstance(self.user, UserMemory):
+            raise BrainDefinitionError(
+                f"user={self.user!r} is not what is known about a user: UserMemory(tenant=…)"
+            )
+        aware = isinstance(memory, UserAwareMemory)
+        return memory if aware else self.user.over(memory, close=close)
 
     @property
     def can_make_memories(self) -> bool:

@@ -76,14 +76,14 @@ class BrainTool(NestedTool):
         async with await self.brain.memory.fork() as memory:
             call = current_call()
             deps = None if call is None else call.deps
-            result = await self.brain.over(memory).run(kwargs["task"], deps=deps)
+            result = await self.brain.over(memory).run(_goal(kwargs["task"]), deps=deps)
         if result.stop_reason != "done":
             raise ToolError(f"{self.name!r} stopped early, {result.stop_reason}: {result.answer}")
         return result.answer
 
     async def prepare(self, name: str, action: Action, memory: Memory) -> Branch:
         """Return a branch with the task as its goal; it continues if the run is resumed."""
-        source, goal = self.brain.memory, Message.user(str(action.args["task"]))
+        source, goal = self.brain.memory, _goal(action.args["task"])
         await source.open()
         inner = await memory.nested(source, goal, f"{name}:{action.id}")
         brain = self.brain
@@ -110,3 +110,8 @@ class BrainTool(NestedTool):
     def renamed(self, name: str) -> Self:
         """The same brain under another name."""
         return self._copy_as(name)
+
+
+def _goal(task: object) -> Message:
+    """Return the goal of a call: the words of the model that calls, not of a user."""
+    return Message.user(str(task), cause_by=BrainTool.__name__)

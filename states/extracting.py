@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
@@ -59,6 +60,10 @@ class _Reply(BaseModel, extra="ignore"):
     facts: list[_Said] = []
 
 
+class _Sent(BaseModel, extra="ignore"):
+    facts: list[dict[str, Any]] = []
+
+
 def model_extractor(
     llm: LLM | str, *, prompt: str = EXTRACTION
 ) -> Callable[[Batch], Awaitable[list[Draft]]]:
@@ -89,7 +94,7 @@ def model_extractor(
         await finish_call(call)
         ids = {name: message.id for name, message in messages.items()}
         known = {name: fact.id for name, fact in facts.items()}
-        return [_draft(said, ids, known) for said in _read(call.text).facts]
+        return [_draft(said, ids, known) for said in _read(call.text)]
 
     return extract
 
@@ -115,14 +120,33 @@ def _new(messages: dict[str, Message], batch: Batch) -> list[str]:
     return lines
 
 
-def _read(text: str) -> _Reply:
-    """Return the reply of a model, which may stand in a fence.
+def _read(text: str) -> list[_Said]:
+    """Return the facts in the reply of a model, which may stand in a fence.
+
+    One with a wrong value does not keep the others from being read.
 
     Raises:
-        ValidationError: It is something else.
+        ValidationError: It is something else, or no fact of it can be read.
     """
     start, end = text.find("{"), text.rfind("}")
-    return _Reply.model_validate_json(text[start : end + 1] or text)
+    sent = _Sent.model_validate_json(text[start : end + 1] or text).facts
+    said = [_said(fact) for fact in sent]
+    found = [fact for fact in said if isinstance(fact, _Said)]
+    for problem in said:
+        if isinstance(problem, ValidationError) and not found:
+            raise problem
+    return found
+
+
+def _said(fact: dict[str, Any]) -> _Said | ValidationError:
+    needed = {name: fact.get(name) for name in ("text", "message", "quote")}
+    try:
+        return _Said.model_validate(fact)
+    except ValidationError:
+        try:  # without what it may do without
+            return _Said.model_validate(needed)
+        except ValidationError as error:
+            return error
 
 
 def _problem(call: ModelCall) -> str | None:

@@ -238,3 +238,15 @@ async def test_copies_and_branches_show_what_is_known_and_learn_nothing() -> Non
     assert all("Likes tea" in llm.calls[0].messages[-2].content for llm in llms)
     facts = await user.facts(status="all")
     assert [fact.text for fact in facts if fact.origin == "user"] == ["Likes tea"]
+
+
+async def test_one_wrong_fact_of_a_model_does_not_keep_the_others_from_being_learned() -> None:
+    reply = """{"facts": [
+        {"text": "Likes tea", "message": "m1", "quote": "I like tea", "kind": "hobby"},
+        {"text": "Likes jazz", "message": 1, "quote": "I like jazz"}]}"""
+    user = UserMemory(extract=model_extractor(ScriptedLLM([reply])))
+    memory = MessagesMemory()
+    await memory.update([said("I like tea, I like jazz", 1)])
+    assert [(fact.text, fact.kind) for fact in (await user.learn(memory)).facts] == [
+        ("Likes tea", "preference")
+    ]
