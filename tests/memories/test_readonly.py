@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from agent_brain.memories import (
+    AutoMemory,
     JournalError,
     MemoryDefinitionError,
     Message,
@@ -35,6 +36,7 @@ def layered(**options):
 MEMORIES: dict[str, Callable[..., Any]] = {
     "messages": MessagesMemory,
     "vector": VectorMemory,
+    "auto": lambda **o: AutoMemory(max_tokens=60, **o),
     **{f"windowed-{n}": lambda n=n, **o: WindowedMemory(max_messages=n, **o) for n in (1, 2, 3)},
     **{f"layered-{n}": lambda n=n, **o: layered(max_messages=n, **o) for n in (1, 2, 3)},
     "todo": lambda **o: create_memory("todo", **o),

@@ -10,6 +10,7 @@ import anyio
 import pytest
 
 from agent_brain.memories import (
+    AutoMemory,
     MemoryDefinitionError,
     MemoryUseError,
     Message,
@@ -172,7 +173,7 @@ async def test_a_memory_that_is_not_shared_gets_a_conflict() -> None:
         await alone.update([Message.user("c")])
 
 
-@pytest.mark.parametrize("make", [WindowedMemory, VectorMemory])
+@pytest.mark.parametrize("make", [WindowedMemory, VectorMemory, AutoMemory])
 async def test_views_show_what_the_others_wrote(make) -> None:
     journal = RamJournal()
     one, two = (make(journal=journal, shared=True) for _ in range(2))

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from agent_brain import Brain, Replay, tool
 from agent_brain.memories import (
+    AutoMemory,
     DurableMemory,
     Journal,
     LayeredMemory,
@@ -23,6 +24,7 @@ from agent_brain.memories import (
     WindowedMemory,
 )
 from agent_brain.memories.store.session import is_branch
+from agent_brain.memories.views.summary_writer import outline
 from agent_brain.nets import create_net
 from agent_brain.testing import ModelCall
 from agent_brain.tools import Action
@@ -78,6 +80,8 @@ def make(name: str, journal: Journal, folder: Path) -> Memory:
         return SummaryMemory(journal=journal, max_messages=8)
     if name == "todo":
         return TodoMemory(MessagesMemory(journal=journal))
+    if name == "auto":
+        return AutoMemory(journal=journal, max_tokens=200, summarize=outline)
     if name == "own":
         return DurableMemory(ListMemory, journal=journal)
     if name == "own with state":

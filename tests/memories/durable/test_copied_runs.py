@@ -14,6 +14,7 @@ import pytest
 
 from agent_brain import Brain
 from agent_brain.memories import (
+    AutoMemory,
     DurableMemory,
     Entry,
     Journal,
@@ -32,6 +33,7 @@ from agent_brain.memories import (
 )
 from agent_brain.memories.journal.transfer import export_session, import_session
 from agent_brain.memories.store.session import is_branch
+from agent_brain.memories.views.summary_writer import outline
 from tests.cli.support import invoke
 from tests.memories.durable.branching_runs import KINDS, BranchingRun, Outcome
 from tests.memories.durable.killed_runs import open_journal
@@ -152,6 +154,7 @@ MEMORIES: dict[str, Callable[[Journal], Any]] = {
     "windowed": lambda journal: WindowedMemory(journal=journal, max_messages=30),
     "summary": lambda journal: SummaryMemory(journal=journal, max_messages=30),
     "vector": lambda journal: VectorMemory(journal=journal),
+    "auto": lambda journal: AutoMemory(journal=journal, max_tokens=2_000, summarize=outline),
     "own": lambda journal: DurableMemory(ListMemory, journal=journal),
     "todo": lambda journal: TodoMemory(MessagesMemory(journal=journal)),
     "layered": layered,

@@ -18,7 +18,7 @@ from tests.support.thorough import first_of, thorough
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyncio"])]
 
-MEMORIES = ["messages", "windowed", "summary", "layered", "todo", "vector"]
+MEMORIES = ["messages", "windowed", "summary", "layered", "todo", "vector", "auto"]
 LONG = 40  # writes; nets that write more do so in branches that are alike
 
 

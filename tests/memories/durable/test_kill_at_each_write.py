@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from agent_brain.memories import (
+    AutoMemory,
     Control,
     JournalError,
     Message,
@@ -26,6 +27,7 @@ from agent_brain.memories import (
     session_key,
 )
 from agent_brain.memories.control import HumanRequests
+from agent_brain.memories.views.summary_writer import outline
 from agent_brain.tools import Action
 from tests.support.journals import Killed, MortalJournal
 from tests.support.thorough import first_of
@@ -35,6 +37,7 @@ pytestmark = pytest.mark.anyio
 MEMORIES: dict[str, Callable[..., StoredMemory]] = {
     "messages": MessagesMemory,
     "vector": VectorMemory,
+    "auto": lambda **place: AutoMemory(max_tokens=60, summarize=outline, **place),
     **{
         f"windowed-{size}": lambda size=size, **place: WindowedMemory(max_messages=size, **place)
         for size in (1, 2, 3)
