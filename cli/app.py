@@ -170,6 +170,13 @@ def mcp() -> None:
         is_flag=True,
     ),
     option(
+        "--learn",
+        None,
+        "Remember facts about each user over all chats, which users see and correct on the chat "
+        "page. Needs --folder; a model call for some 20 messages that say something new.",
+        is_flag=True,
+    ),
+    option(
         "--queue",
         "MODULE:QUEUE",
         "Let the workers of this RunQueue do the runs; NET is then the name of one of its brains.",

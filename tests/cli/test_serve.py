@@ -145,6 +145,32 @@ def test_runs_end_softly_and_are_resumed_by_the_next_server(tmp_path, tools_file
             assert server.end(signal.SIGTERM) == (0, "")
 
 
+def test_it_learns_about_its_user_when_it_ends_and_the_command_shows_it(tmp_path):
+    quote = {"text": "Lives in Porto", "message": "m1", "quote": "I live in Porto"}
+    place = ("--folder", str(tmp_path / "store"))
+    replies = [Reply("Nice."), Reply(json.dumps({"facts": [quote]}))]
+    with (
+        OpenAIServer(replies) as model,
+        serve("--learn", *place, model=model) as server,
+    ):
+        said = {"task": "I live in Porto."}
+        answer = httpx.post(f"{server.url}/sessions/one/runs", json=said, headers=JSON)
+        assert answer.json()["answer"] == "Nice."
+        assert server.end(signal.SIGTERM) == (0, "")
+    shown = invoke("user", "list", *place, "--tenant", "local", "--json").stdout
+    assert json.loads(shown)["text"] == "Lives in Porto"
+
+
+def test_learning_needs_a_folder_and_a_model(tmp_path):
+    for args, told in (
+        (("--model", "openai/x"), "--folder"),
+        (("--folder", str(tmp_path)), "--model"),
+        (("--queue", "app:queue"), "--queue"),
+    ):
+        done = invoke("serve", "--learn", *args)
+        assert (done.exit_code, told in done.stderr) == (2, True)
+
+
 def test_a_killed_server_loses_no_finished_step(tmp_path, tools_file):
     call = tool_calls(("c1", "add", '{"a": 1, "b": 2}'))
     with OpenAIServer([Reply(*call), Reply("Well", Stall()), Reply("It is 3.")]) as model:
