@@ -167,7 +167,10 @@ class MessageLog:
         texts = zip(ids, lines, strict=True)
         for _ in range(0, len(ids), LOADED):
             self._messages.update(islice(texts, LOADED))
-        self._oldest.append((ids, places))
+        if self._newest:  # there are messages before these whose places were asked for
+            self._places.update(zip(ids, places, strict=True))
+        else:
+            self._oldest.append((ids, places))
         self.encoded += len(self._messages) - before
 
     def _decode(self, message_id: str, line: str) -> Message:
