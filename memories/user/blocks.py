@@ -16,8 +16,14 @@ LONGEST_NAME = 64
 async def edit(log: UserLog, name: str, text: str, expect: int | None, now: datetime) -> Block:
     """Write a version of a block; see :meth:`UserMemory.edit_block`."""
     checked_text("a block's text", text)
-    if not isinstance(name, str) or not name.strip() or len(name) > LONGEST_NAME:
-        raise MemoryUseError(f"A block's name has 1 to {LONGEST_NAME} characters, not {name!r}")
+    if (
+        not isinstance(name, str)
+        or not name.isprintable()
+        or not 0 < len(name.strip()) <= LONGEST_NAME
+    ):
+        raise MemoryUseError(
+            f"A block's name has 1 to {LONGEST_NAME} characters in one line, not {name!r}"
+        )
     if len(text) > MOST_LETTERS:
         raise MemoryUseError(
             f"Block {name!r} would have {len(text):,} characters, and at most {MOST_LETTERS:,} are "

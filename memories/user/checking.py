@@ -5,21 +5,24 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 
 from pydantic import AwareDatetime, BaseModel, Field, ValidationError
 
 from agent_brain.common.text import cut_line
 from agent_brain.common.values import error_lines
-from agent_brain.memories.message import Message
-from agent_brain.memories.user.facts import OWN, USER, Fact, Kind, Origin, Source
+from agent_brain.memories.message import Message, Role
+from agent_brain.memories.user.facts import OWN, USER, Again, Fact, Kind, Origin, Source
+from agent_brain.memories.user.novelty import POLITE
 from agent_brain.memories.user.origins import (
+    data_in,
     has_quote,
     least_trusted,
-    lowered,
     origin_of,
     own_words,
     words_of,
 )
+from agent_brain.memories.user.wording import Said, is_denied, lowered, said_by
 
 
 class Cited(BaseModel, frozen=True, extra="ignore"):
@@ -72,10 +75,14 @@ class Refusal:
         text: Its text.
         reason: Why: ``"no source"``, ``"not quoted"``, ``"recalled"``, ``"instruction"``,
             ``"known"``, or ``"invalid"``.
+        fact: The fact, if it is known.
+        same: The known fact that says the same.
     """
 
     text: str
     reason: str
+    fact: Fact | None = field(default=None, repr=False, compare=False)
+    same: Fact | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -87,27 +94,38 @@ class Batch:
         facts: Current facts that are most like what the messages say.
         conversation: Its name; None if it has none.
         names: The user's names, where several people speak.
+        seen: Other messages that whoever makes the drafts may have read; no source.
+        strict: Whether a fact has to be in the user's words in every case.
     """
 
     messages: Sequence[Message]
     facts: Sequence[Fact] = ()
     conversation: str | None = None
     names: Collection[str] = ()
-    by_id: Mapping[str, Message] = field(init=False, repr=False)
+    seen: Sequence[Message] = field(default=(), repr=False)
+    strict: bool = field(default=False, repr=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "by_id", {message.id: message for message in self.messages})
+    @cached_property
+    def by_id(self) -> Mapping[str, Message]:
+        """The messages by ID."""
+        return {message.id: message for message in self.messages}
 
-    def others(self) -> list[tuple[str, Origin]]:
-        """Return what others than the user say in the messages and facts, and who."""
-        said = [(m.content, origin_of(m, m.content, self.names)) for m in self.messages]
-        said += [
-            (m.content, Origin.DOCUMENT)
-            for m in self.messages
-            if own_words(m, self.names).strip() != m.content.strip()
+    @cached_property
+    def others(self) -> list[Said]:
+        """What others than the user say in the messages and facts."""
+        said = [
+            said_by(fact.text, fact.origin, repeats=fact.origin is Origin.ASSISTANT)
+            for fact in self.facts
+            if fact.origin not in OWN
         ]
-        known = [(fact.text, fact.origin) for fact in self.facts]
-        return [(text, whose) for text, whose in [*said, *known] if whose and whose not in OWN]
+        for m in [*self.seen, *self.messages]:
+            whose = origin_of(m, m.content, self.names)
+            if whose in OWN or "recalled" in m.metadata:
+                said += [said_by(data, Origin.DOCUMENT) for data in [data_in(m.content)] if data]
+            else:  # a summary, or a system message, is no source but may say what a page says
+                repeats = m.role is Role.ASSISTANT and m.sent_from is None
+                said.append(said_by(m.content, whose or Origin.ASSISTANT, repeats=repeats))
+        return [each for each in said if each.words]
 
 
 def checked_fact(
@@ -131,7 +149,7 @@ def checked_fact(
     found = [origin for origin in origins if origin is not None]
     if len(found) < len(origins):
         return Refusal(draft.text, "recalled")
-    origin = _origin(draft.text, least_trusted(found), messages, batch)
+    origin = _origin(draft, least_trusted(found), messages, batch)
     if draft.kind == "instruction" and origin not in OWN:
         return Refusal(draft.text, "instruction")
     said_at = max(message.created_at for message, _ in messages)
@@ -142,7 +160,10 @@ def checked_fact(
         for m, quote in messages
     ]
     fields = draft.model_dump(exclude={"sources", "valid_from"})
-    fields |= {"replaces": [i for i in draft.replaces if i in known], "slot": draft.slot or None}
+    fields |= {
+        "replaces": [i for i in draft.replaces if i in known],
+        "slot": (draft.slot or "").strip() or None,
+    }
     try:
         fact = Fact(
             **fields,
@@ -154,36 +175,55 @@ def checked_fact(
         )
     except ValidationError as error:
         return Refusal(draft.text, f"invalid: {'; '.join(error_lines(error, 'the fact'))}")
-    return Refusal(draft.text, "known") if is_known(fact, known.values()) else fact
+    same = known_as(fact, known.values())
+    return fact if same is None else Refusal(draft.text, "known", fact, same)
 
 
 def _origin(
-    text: str, origin: Origin, messages: Sequence[tuple[Message, str]], batch: Batch
+    draft: Draft, origin: Origin, messages: Sequence[tuple[Message, str]], batch: Batch
 ) -> Origin:
     if origin not in OWN:
         return origin
-    if not any(words_of(quote) for _, quote in messages):
-        return Origin.ASSISTANT  # "yes": the words are somebody else's
-    own = "\n".join(own_words(message, batch.names) for message, _ in messages)
-    return lowered(text, origin, own, batch.others())
+    own = [(own_words(message, batch.names), quote) for message, quote in messages]
+    said = "\n".join(text for text, _ in own)
+    if not any(set(words_of(quote)) - POLITE for _, quote in messages):
+        said = ""  # "yes": the words are somebody else's
+    if any(is_denied(text, quote, draft.text) for text, quote in own):
+        said = ""
+    titles = [draft.slot or "", "" if draft.about == USER else draft.about]
+    return lowered(draft.text, titles, said, batch.others, strict=batch.strict)
 
 
-def is_known(fact: Fact, known: Collection[Fact]) -> bool:
-    """Return whether the same is stored: as a current fact, or from the same message."""
+def known_as(fact: Fact, known: Collection[Fact]) -> Fact | None:
+    """Return the fact that says the same: from the same message, or one that holds since before."""
     cited = {source.message for source in fact.sources}
-    return any(
-        _same(fact, other)
-        and (
-            (other.status == "current" and other.origin.rank <= fact.origin.rank)
-            or cited & {source.message for source in other.sources}
-        )
+    same = [
+        other
         for other in known
+        if _same(fact, other)
+        and (cited & {source.message for source in other.sources} or _covers(other, fact))
+    ]
+    return same[-1] if same else None
+
+
+def _covers(other: Fact, fact: Fact) -> bool:
+    """Return whether a fact adds nothing to one in the same words."""
+    return (
+        other.status == "current"
+        and other.origin.rank <= fact.origin.rank
+        and other.unsure <= fact.unsure
+        and other.said_at <= fact.said_at
+        and other.valid_from <= fact.valid_from
+        and (other.valid_to, other.expires_at) == (fact.valid_to, fact.expires_at)
     )
+
+
+def said_again(fact: Fact, same: Fact, noted: Collection[Again]) -> list[Again]:
+    """Return what is stored if a known fact was said later than it was said first."""
+    again = Again(fact=same.id, at=fact.said_at)
+    new = fact.said_at > same.said_at and fact.unsure == same.unsure and again not in noted
+    return [again] if new and fact.origin.rank == same.origin.rank else []
 
 
 def _same(one: Fact, other: Fact) -> bool:
-    mine, its = (
-        [" ".join((part or "").casefold().split()) for part in (fact.about, fact.slot, fact.text)]
-        for fact in (one, other)
-    )
-    return mine == its
+    return one.said == other.said

@@ -17,7 +17,7 @@ from agent_brain.memories.sessions.listing import delete_session, sessions_of
 from agent_brain.memories.store.erasure import LEAST_LETTERS
 from agent_brain.memories.store.filters import checked_text
 from agent_brain.memories.store.session import USER_SESSION, session_key
-from agent_brain.memories.user.facts import USER, Fact
+from agent_brain.memories.user.facts import USER, Again, Fact
 from agent_brain.memories.user.log import Block, Ended, ReadUpTo, UserLog
 from agent_brain.memories.user.origins import has_quote, words_of
 
@@ -166,6 +166,8 @@ async def _forget_here(log: UserLog, choice: Chosen, chosen: Iterable[Fact]) -> 
             words = set(words_of(item.text))
             told = any(fact and fact <= words for fact in said)
             return told or bool(choice.text and has_quote(item.text, choice.text))
+        if isinstance(item, Again):
+            return item.fact in going
         if isinstance(item, ReadUpTo) and choice.conversation is not None:
             return item.conversation == choice.conversation
         return message.id in going

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from enum import StrEnum
-from typing import Literal, TypeAlias
+from functools import cached_property
+from typing import Annotated, Literal, TypeAlias
+from unicodedata import normalize
 
-from pydantic import AwareDatetime, BaseModel, Field
+from pydantic import AfterValidator, AwareDatetime, BaseModel, Field
 
 from agent_brain.common.ids import new_id
 from agent_brain.memories.store.expiry import utc_now
 
 USER = "user"  # whom most facts are about
 MOST_LETTERS = 500  # of a fact
+LONGEST_NAME = 64  # of a slot, or of whom a fact is about
 
 Kind: TypeAlias = Literal["identity", "preference", "event", "instruction"]
 Status: TypeAlias = Literal["current", "replaced", "claim", "ended"]
@@ -41,6 +45,24 @@ class Origin(StrEnum):
 
 OWN = frozenset((Origin.USER, Origin.PROGRAM))
 """Origins of facts that the user, or the program for the user, has stated."""
+
+
+_UNSEEN = re.compile("[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
+
+
+def as_text(value: str) -> str:
+    """Return a text without characters that nobody sees."""
+    return _UNSEEN.sub("", value).strip()
+
+
+def as_name(value: str) -> str:
+    """Return a name in one form, so that no other spelling is another person or slot."""
+    name = " ".join(normalize("NFKC", as_text(value)).split())
+    return USER if name.casefold() == USER else name
+
+
+_Name = Annotated[str, AfterValidator(as_name), Field(min_length=1, max_length=LONGEST_NAME)]
+_Text = Annotated[str, AfterValidator(as_text), Field(min_length=1, max_length=MOST_LETTERS)]
 
 
 class Source(BaseModel, frozen=True, extra="forbid"):
@@ -86,9 +108,9 @@ class Fact(BaseModel, frozen=True, extra="forbid"):
     """
 
     id: str = Field(default_factory=lambda: new_id("fact"))
-    text: str = Field(min_length=1, max_length=MOST_LETTERS)
-    about: str = Field(default=USER, min_length=1)
-    slot: str | None = None
+    text: _Text
+    about: _Name = USER
+    slot: _Name | None = None
     kind: Kind = "preference"
     sources: tuple[Source, ...] = ()
     origin: Origin
@@ -104,16 +126,33 @@ class Fact(BaseModel, frozen=True, extra="forbid"):
     replaced_at: AwareDatetime | None = None
     disputed_by: tuple[str, ...] = ()
 
-    def was_valid(self, moment: datetime) -> bool:
-        """Return whether it held at a moment, by what is known now."""
-        if self.status == "claim" or moment < self.valid_from:
-            return False
-        ends = [end for end in (self.valid_to, self.expires_at) if end is not None]
-        return not ends or moment < min(ends)
+    @cached_property
+    def said(self) -> tuple[str, str, str]:
+        """What it says of whom, however it is written; the same for facts that say the same."""
+        parts = (self.about, self.slot or "", self.text)
+        about, slot, text = (" ".join(part.casefold().split()) for part in parts)
+        return about, slot, text
+
+    @property
+    def value_of(self) -> tuple[str, ...]:
+        """What it is the one value of: its slot; without one, it is so of its own words."""
+        return self.said[:2] if self.slot else self.said
 
 
 DERIVED = frozenset(("status", "replaced_by", "replaced_at", "disputed_by"))
 """Fields that follow from the other facts, and are not stored."""
+
+
+class Again(BaseModel, frozen=True, extra="forbid"):
+    """A fact that was said again, by those who had said it.
+
+    Attributes:
+        fact: Its ID.
+        at: When it was said again.
+    """
+
+    fact: str
+    at: AwareDatetime
 
 
 class _Fates:
@@ -139,9 +178,24 @@ class _Fates:
             return True
         return False
 
+    def renew(self, fact: Fact) -> None:
+        """Let a fact that was said again take the place of what has replaced it meanwhile."""
+        by = self.replaced.get(fact.id)
+        if by is None or by.said_at > fact.said_at:
+            return
+        del self.replaced[fact.id]
+        while (after := self.replaced.get(by.id)) is not None and after.said_at <= fact.said_at:
+            by = after
+        self.meet(by, fact)
+        if after is not None:
+            self.meet(fact, after)
+
 
 def resolve(
-    facts: Iterable[Fact], now: datetime, ended: Mapping[str, datetime] | None = None
+    facts: Iterable[Fact],
+    now: datetime,
+    ended: Mapping[str, datetime] | None = None,
+    again: Iterable[Again] = (),
 ) -> dict[str, Fact]:
     """Return the facts by ID, with what has become of each.
 
@@ -151,24 +205,34 @@ def resolve(
         facts: All facts.
         now: The time.
         ended: When facts ended whose successors were forgotten, by ID.
+        again: When facts were said again.
     """
-    ordered = sorted(facts, key=lambda fact: (fact.said_at, fact.recorded_at))
-    known = {fact.id: fact for fact in ordered}
+    known = {fact.id: fact for fact in sorted(facts, key=_when)}
+    renewed = [
+        known[each.fact].model_copy(update={"said_at": each.at, "valid_from": each.at})
+        for each in again
+        if each.fact in known
+    ]
     fates = _Fates()
-    slots: dict[tuple[str, str], list[Fact]] = {}
-    for fact in ordered:
-        if fact.slot is not None and not _was_over(fact):
-            key = fact.about.casefold(), fact.slot.casefold()
-            slots[key] = _in_slot(fates, slots.get(key, []), fact)
+    slots: dict[tuple[str, ...], list[Fact]] = {}
+    for fact in sorted([*known.values(), *renewed], key=_when):
+        if fact is not known[fact.id]:
+            fates.renew(fact)
+        if not _was_over(fact, now):
+            slots[fact.value_of] = _in_slot(fates, slots.get(fact.value_of, []), fact)
         for target in fact.replaces:
-            if (other := known.get(target)) is not None and other is not fact:
-                pair = sorted((fact, other), key=lambda each: (each.said_at, each.recorded_at))
-                fates.meet(*pair)
+            if (other := known.get(target)) is not None and other.id != fact.id:
+                fates.meet(*sorted((fact, other), key=_when))
     return {i: _fated(fact, fates, now, (ended or {}).get(i)) for i, fact in known.items()}
+
+
+def _when(fact: Fact) -> tuple[datetime, datetime]:
+    return fact.said_at, fact.recorded_at
 
 
 def _in_slot(fates: _Fates, holders: list[Fact], fact: Fact) -> list[Fact]:
     """Return the current facts of a slot when another one was said."""
+    holders = [holder for holder in holders if holder.id != fact.id]
     if any(fact.origin.rank > holder.origin.rank for holder in holders):
         for holder in holders[-1:]:
             fates.meet(holder, fact)
@@ -177,9 +241,9 @@ def _in_slot(fates: _Fates, holders: list[Fact], fact: Fact) -> list[Fact]:
     return [*left, fact]
 
 
-def _was_over(fact: Fact) -> bool:
+def _was_over(fact: Fact, now: datetime) -> bool:
     """Return whether a fact was of the past when it was said."""
-    return fact.valid_to is not None and fact.valid_to <= fact.said_at
+    return fact.valid_to is not None and fact.valid_to <= min(fact.said_at, now)
 
 
 def _fated(fact: Fact, fates: _Fates, now: datetime, ended: datetime | None) -> Fact:
@@ -197,7 +261,7 @@ def _fated(fact: Fact, fates: _Fates, now: datetime, ended: datetime | None) -> 
             "replaced_at": by.recorded_at,
             "valid_to": min(end, fact.valid_to or end),
         }
-    elif ended is not None:
+    elif ended is not None and ended <= now:
         changes = {"status": "ended", "valid_to": min(ended, fact.valid_to or ended)}
     elif any(end is not None and end <= now for end in (fact.valid_to, fact.expires_at)):
         changes = {"status": "ended"}

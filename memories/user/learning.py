@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from inspect import isawaitable
 from typing import TYPE_CHECKING, TypeAlias, cast
 
@@ -12,19 +12,21 @@ from pydantic import BaseModel
 
 from agent_brain.memories.base import Memory
 from agent_brain.memories.errors import MemoryUseError
-from agent_brain.memories.message import Role, is_partial
+from agent_brain.memories.message import Message, Role, is_partial
 from agent_brain.memories.messages import MessagesMemory
 from agent_brain.memories.store.session import session_key
-from agent_brain.memories.user.checking import Batch, Draft, Refusal, checked_fact
-from agent_brain.memories.user.facts import Fact
+from agent_brain.memories.user.checking import Batch, Draft, Refusal, checked_fact, said_again
+from agent_brain.memories.user.facts import OWN, Again, Fact
 from agent_brain.memories.user.log import ReadUpTo
 from agent_brain.memories.user.novelty import says_something
+from agent_brain.memories.user.origins import own_words
 from agent_brain.memories.wrapper import WrappingMemory
 
 if TYPE_CHECKING:
     from agent_brain.memories.user.user_memory import UserMemory
 
 BATCH = 20  # messages for a model call, and facts that it is shown
+SEEN = 100  # messages before them, of which others' words may be what the assistant repeats
 Extract: TypeAlias = Callable[[Batch], Iterable[Draft] | Awaitable[Iterable[Draft]]]
 """Returns the facts that messages tell, as drafts; sync or async."""
 
@@ -66,12 +68,14 @@ class Reading:
         before: How far the conversation was read before.
         after: How far it is read then.
         worthwhile: Whether a message of the user says something new.
+        again: The facts that the user says again, if nothing is new.
     """
 
     batch: Batch
     before: ReadUpTo
     after: ReadUpTo
-    worthwhile: bool = field(default=True)
+    worthwhile: bool = True
+    again: Sequence[Again] = ()
 
 
 async def read_next(user: UserMemory, conversation: Memory | str) -> Reading | None:
@@ -140,10 +144,20 @@ async def _read(user: UserMemory, memory: MessagesMemory, entries: int | None) -
         refused=before.refused,
     )
     said = [m for m in taken if m.role is Role.USER and says_something(m.content)]
-    fresh = [m for m in said if await user.is_new(m.content)]
+    known = [(m, await user.said_as(m.content)) for m in said]
+    fresh = [message for message, fact in known if fact is None]
     facts = await user.like(fresh, BATCH) if fresh else []
-    batch = Batch(taken, facts, memory.session, user.names)
-    return Reading(batch, before, after, worthwhile=bool(fresh))
+    seen = news[max(behind - SEEN, 0) : behind]
+    batch = Batch(taken, facts, memory.session, user.names, seen)
+    again = [Again(fact=f.id, at=m.created_at) for m, f in known if f and is_stated(m, f, user)]
+    return Reading(batch, before, after, bool(fresh), () if fresh else again)
+
+
+def is_stated(message: Message, fact: Fact, user: UserMemory) -> bool:
+    """Return whether the user says by a message that a fact of the user's own still holds."""
+    own = own_words(message, user.names)
+    later = message.created_at > fact.said_at
+    return fact.origin in OWN and later and bool(own) and not own.rstrip().endswith(("?", "？"))
 
 
 async def extract(make: Extract, reading: Reading) -> list[Draft]:
@@ -173,16 +187,22 @@ async def write(user: UserMemory, reading: Reading, drafts: Sequence[Draft]) -> 
             return []
         facts: list[Fact] = []
         refused: list[Refusal] = []
+        again = list(reading.again)
         for draft in drafts:
             known = log.facts() | {fact.id: fact for fact in facts}
             found = checked_fact(draft, reading.batch, known, user.clock())
-            facts.append(found) if isinstance(found, Fact) else refused.append(found)
+            if isinstance(found, Fact):
+                facts.append(found)
+                continue
+            refused.append(found)
+            if found.fact is not None and found.same is not None:
+                again += said_again(found.fact, found.same, [*again, *log.all(Again)])
         counts = Counter(reading.before.refused)
         counts.update(refusal.reason.partition(":")[0] for refusal in refused)
         learned = Learned(
             len(reading.batch.messages), int(reading.worthwhile), tuple(facts), tuple(refused)
         )
-        return [*facts, reading.after.model_copy(update={"refused": dict(counts)})]
+        return [*facts, *again, reading.after.model_copy(update={"refused": dict(counts)})]
 
     await user.log.write(plan)
     new = {fact.id for fact in learned.facts}

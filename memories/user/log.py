@@ -11,7 +11,7 @@ from pydantic import AwareDatetime, BaseModel, ValidationError
 from agent_brain.memories.errors import JournalError
 from agent_brain.memories.message import Message
 from agent_brain.memories.store.events import Added, Change, Removed
-from agent_brain.memories.user.facts import DERIVED, USER, Fact, resolve
+from agent_brain.memories.user.facts import DERIVED, USER, Again, Fact, resolve
 from agent_brain.memories.vector import VectorMemory
 
 T = TypeVar("T", bound=BaseModel)
@@ -66,7 +66,12 @@ class Ended(BaseModel, frozen=True, extra="forbid"):
     at: AwareDatetime
 
 
-_RECORDS: dict[str, type[BaseModel]] = {"block": Block, "read": ReadUpTo, "ended": Ended}
+_RECORDS: dict[str, type[BaseModel]] = {
+    "block": Block,
+    "read": ReadUpTo,
+    "ended": Ended,
+    "again": Again,
+}
 
 
 def _title(slot: str | None) -> str:
@@ -182,11 +187,22 @@ class UserLog(VectorMemory):
         """Return all facts by ID, with what has become of each; after :meth:`look`."""
         now = self.store.clock()
         if not self._facts or now >= self._until:
-            ended = {i: each.at for each in self.all(Ended) for i in each.ids}
-            self._facts = resolve(self.all(Fact), now, ended)
+            self._facts = resolve(self.all(Fact), now, self._ended(), self.all(Again))
             ends = (end for f in self._facts.values() for end in (f.valid_to, f.expires_at))
             self._until = min((end for end in ends if end and end > now), default=_NEVER)
         return self._facts
+
+    def facts_at(self, moment: datetime) -> list[Fact]:
+        """Return the facts that held at a moment, by what is known now; after :meth:`look`."""
+        begun = [fact for fact in self.all(Fact) if fact.valid_from <= moment]
+        again = [each for each in self.all(Again) if each.at <= moment]
+        held = resolve(begun, moment, self._ended(), again)
+        known = self.facts()
+        current = [known[i] for i, fact in held.items() if fact.status == "current"]
+        return [fact for fact in current if fact.status != "claim"]
+
+    def _ended(self) -> dict[str, datetime]:
+        return {i: each.at for each in self.all(Ended) for i in each.ids}
 
     def blocks(self, name: str) -> list[Block]:
         """Return the versions of a block, oldest first; after :meth:`look`."""

@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterable
 
 from agent_brain.memories.recall.tokenizer import ENGLISH, runs
-from agent_brain.memories.user.origins import words_of
+from agent_brain.memories.user.origins import is_negative, words_of
 
+_TIMED = frozenset(("until", "till", "since"))  # "I live here until May"
 COVERED = 0.8  # of the words of a text: then another one says it already
-_POLITE = frozenset(
+POLITE = frozenset(
     words_of(
         "thanks thank great good nice cool perfect awesome ok okay yes yeah yep no nope please "
         "sure hello hi hey bye goodbye morning evening night welcome sorry wow lol right fine done"
@@ -23,7 +24,7 @@ def says_something(text: str) -> bool:
 
     A question in English without "I" or "my" says nothing; in other languages it may.
     """
-    if not set(words_of(text)) - _POLITE:
+    if not set(words_of(text)) - POLITE:
         return False
     words = set(runs(text))
     asks = all(part.endswith("?") for part in re.findall(r"[^.!?]+[.!?]*", text.strip()))
@@ -32,5 +33,8 @@ def says_something(text: str) -> bool:
 
 def is_said(text: str, known: Iterable[str]) -> bool:
     """Return whether one of the known texts says the same: it has nearly all words of ``text``."""
-    words = set(words_of(text))
-    return any(len(words & set(words_of(other))) >= COVERED * len(words) for other in known)
+    words, denies = set(words_of(text)), is_negative(text)
+    return not _TIMED & set(runs(text)) and any(
+        len(words & set(words_of(other))) >= COVERED * len(words) and denies is is_negative(other)
+        for other in known
+    )

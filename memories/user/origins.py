@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable
 
 from agent_brain.memories.message import Message, Role
 from agent_brain.memories.recall.tokenizer import runs, terms
@@ -13,16 +13,27 @@ from agent_brain.memories.user.facts import Origin
 # what the library itself recalls.
 _RECALLED = re.compile(
     r"^Recalled from .*"
-    r"|^- \[\d{4}-\d\d-\d\d[^\]]*\].*(?:\n  .*)*"
-    r"|^- .*; fact_\w+\]$",
+    r"|^[ \t>*-]*\[\d{4}-\d\d-\d\d[^\]]*\].*(?:\n  .*)*"
+    r"|^.*; fact_\w+\].*$",
     re.MULTILINE,
 )
+_B = r"[\s\u200b-\u200f\u2060\ufeff]*"  # blanks, also those that nobody sees
+_NAMES = (
+    "data|documents?|file|page|e?mail|article|content|context|source|(?:block)?quote|result|html"
+)
 _QUOTED = re.compile(
-    r"<\s*data\b[^>]*>.*?(?:<\s*/\s*data\s*>|\Z)|```.*?(?:```|\Z)|^[ \t]*>.*$",
+    rf"<{_B}(?P<tag>{_NAMES})\b[^<>]*>.*?(?:<{_B}/{_B}(?P=tag){_B}>|\Z)"
+    r"|```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|^[ \t]*>[^\n]*"
+    r"|^[ \t]*-{3,}[^\n]*(?:forwarded|original) message.*\Z"
+    r"|(?:[:：]|\b(?:says|writes|claims|states|reads|tells|said|wrote|told me),?)\s*"
+    r"(?:\"[^\"\n]+\"|“[^”]+”|„[^“”]+[“”]|«[^»]+»)",
     re.MULTILINE | re.DOTALL | re.IGNORECASE,
 )
-_DATE = re.compile(r"\b\d{4}(?:-\d\d(?:-\d\d)?)?\b")
-_MARKED = re.compile(r"[^\s\w]*(\w+(?:[-_./:@+]\w+)*)")  # a word, with what is inside it
+_STRAY = re.compile(rf"\A.*<{_B}/{_B}(?:{_NAMES}){_B}>", re.DOTALL | re.IGNORECASE)
+_NOT = re.compile(
+    r"\b(?:not|never|no longer|neither|nor|without|hates?|dislikes?)\b|n['’]t\b"
+    r"|\b(?:nicht|nie|kein\w*|nunca|jamás)\b|不|没"
+)
 
 
 def origin_of(message: Message, quote: str, names: Collection[str] = ()) -> Origin | None:
@@ -47,25 +58,45 @@ def origin_of(message: Message, quote: str, names: Collection[str] = ()) -> Orig
         return Origin.ASSISTANT
     if names and message.name is not None and message.name not in names:
         return Origin.OTHER
-    if has_quote(_QUOTED.sub("\n", _RECALLED.sub("\n", message.content)), quote):
+    told = _RECALLED.sub("\n", message.content)
+    if has_quote(_unquoted(told), quote):
         return Origin.USER
-    if has_quote(_RECALLED.sub("\n", message.content), quote):
+    if has_quote(told, quote):
         return Origin.DOCUMENT
     return None
 
 
 def own_words(message: Message, names: Collection[str] = ()) -> str:
     """Return what the user says in a message; empty if somebody else wrote it."""
-    said = _QUOTED.sub("\n", _RECALLED.sub("\n", message.content))
+    said = _unquoted(_RECALLED.sub("\n", message.content))
     return said if said.strip() and origin_of(message, said, names) is Origin.USER else ""
+
+
+def _unquoted(text: str) -> str:
+    """Return a text without what stands in it as data, code or a quotation."""
+    return _STRAY.sub("", _QUOTED.sub(_gap, text))
+
+
+def _gap(found: re.Match[str]) -> str:
+    """Return what stands for a quotation; a title or a name in quotation marks stays."""
+    words = found[0].split()
+    if found[0][-1] in '"”“»' and 2 * sum(word[:1].isupper() for word in words) > len(words):
+        return found[0]
+    return "\n"
+
+
+def data_in(text: str) -> str:
+    """Return what stands in a text as data, code or a quotation."""
+    return "\n".join(found[0] for found in _QUOTED.finditer(text) if _gap(found) == "\n")
 
 
 def has_quote(text: str, quote: str) -> bool:
     """Return whether a text has a quote: the same words, whatever the case and the spaces."""
-    return _plain(quote) in _plain(text)
+    return plain(quote) in plain(text)
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
+    """Return a text in one case, with single spaces."""
     return " ".join(text.casefold().split())
 
 
@@ -74,44 +105,11 @@ def words_of(text: str) -> list[str]:
     return terms(runs(text))
 
 
+def is_negative(text: str) -> bool:
+    """Return whether a text denies something."""
+    return _NOT.search(text.casefold()) is not None
+
+
 def least_trusted(origins: Iterable[Origin]) -> Origin:
     """Return the origin that is trusted least."""
     return max(origins, key=lambda origin: (origin.rank, origin))
-
-
-def lowered(text: str, origin: Origin, own: str, others: Sequence[tuple[str, Origin]]) -> Origin:
-    """Return the origin of a fact whose words may not all be from what it cites.
-
-    A model may cite the user for what a web page says. So words of the fact that the user did not
-    use are looked for in what others said. Names, numbers and addresses count alone, other words if
-    they are at least half of the fact's. Names and numbers that nobody said are the model's own.
-
-    Args:
-        text: The fact.
-        origin: That of what it cites.
-        own: What the user said in the cited messages.
-        others: What others said, and who.
-    """
-    said = set(words_of(own))
-    stems = set(words_of(text))
-    new = stems - said
-    if not new:
-        return origin
-    marked = {stem for word in _marked(text) for stem in words_of(word)} - said
-    found = origin
-    for other, whose in others:
-        there = new & set(words_of(other))
-        if whose.rank > found.rank and (marked & there or 2 * len(there) >= len(stems)):
-            found = whose
-    if found.rank == 0 and (marked or not said):
-        return Origin.ASSISTANT
-    return found
-
-
-def _marked(text: str) -> Iterator[str]:
-    """Yield the words of a text that are names, numbers or addresses; dates are not."""
-    for n, match in enumerate(_MARKED.finditer(_DATE.sub(" ", text))):
-        word = match[1]
-        inner = any(mark in word for mark in "@./:_+") or any(c.isdigit() for c in word)
-        if inner or (n and word[:1].isupper()) or word[1:] != word[1:].lower():
-            yield word

@@ -32,7 +32,7 @@ def fact_line(fact: Fact) -> str:
     unsure = "; others contradict it" if fact.disputed_by else ""
     if fact.origin in OWN:
         return f"- {who}{slot}{text} [{when}{unsure}; {fact.id}]"
-    return f"- {who}{slot}{as_data(text)} [{when}, from: {fact.origin}{unsure}; {fact.id}]"
+    return f"- {as_data(who + slot + text)} [{when}, from: {fact.origin}{unsure}; {fact.id}]"
 
 
 def message_line(found: Recalled) -> str:

@@ -54,7 +54,9 @@ def tools_of(user: UserMemory) -> list[BaseTool]:
         draft = Draft(text=text, sources=sources, slot=slot or None, about=about, kind=kind)
         await user.log.look()
         like = await user.like([text], 20)
-        batch = Batch(turn, like, getattr(context.memory, "session", None), user.names)
+        seen = await context.memory.context()
+        conversation = getattr(context.memory, "session", None)
+        batch = Batch(turn, like, conversation, user.names, seen, strict=True)
         fact = checked_fact(draft, batch, user.log.facts(), user.clock())
         if isinstance(fact, Refusal):
             raise ToolError(f"Not remembered: {REFUSED.get(fact.reason, fact.reason)}")

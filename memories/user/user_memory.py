@@ -25,8 +25,8 @@ from agent_brain.memories.store.options import JournalLike
 from agent_brain.memories.store.session import USER_SESSION
 from agent_brain.memories.user import erasing, learning
 from agent_brain.memories.user.blocks import edit
-from agent_brain.memories.user.checking import is_known
-from agent_brain.memories.user.facts import OWN, USER, Fact, Kind, Origin, Source, Status
+from agent_brain.memories.user.checking import known_as, said_again
+from agent_brain.memories.user.facts import OWN, USER, Again, Fact, Kind, Origin, Source, Status
 from agent_brain.memories.user.learning import Extract, Learned
 from agent_brain.memories.user.log import FACT, Block, ReadUpTo, UserLog
 from agent_brain.memories.user.novelty import is_said, says_something
@@ -247,9 +247,9 @@ class UserMemory(AsyncResource):
             known = self.log.facts()
             if missing := [i for i in fact.replaces if i not in known]:
                 raise MemoryUseError(f"replaces={missing}: no facts have these IDs")
-            same = [each for each in known.values() if is_known(fact, [each])]
-            stored = same[-1] if same else fact
-            return [] if same else [fact]
+            same = known_as(fact, known.values())
+            stored = same or fact
+            return [fact] if same is None else said_again(fact, same, self.log.all(Again))
 
         await self.log.write(plan)
         return self.log.facts()[stored.id]
@@ -375,11 +375,11 @@ class UserMemory(AsyncResource):
         await self.log.look()
         return [
             fact
-            for fact in self.log.facts().values()
+            for fact in (self.log.facts_at(as_of) if as_of else self.log.facts().values())
             if (about is None or fact.about.casefold() == about.casefold())
             and (slot is None or (fact.slot or "").casefold() == slot.casefold())
             and kind in (None, fact.kind)
-            and (fact.was_valid(as_of) if as_of else status in ("all", fact.status))
+            and (as_of is not None or status in ("all", fact.status))
         ]
 
     async def history(self, fact_id: str) -> list[Fact]:
@@ -476,7 +476,11 @@ class UserMemory(AsyncResource):
         checked_text("is_new()", text)
         if not says_something(text):
             return False
-        return not is_said(text, [fact.text for fact in await self.like([text], 5)])
+        return await self.said_as(text) is None
+
+    async def said_as(self, text: str) -> Fact | None:
+        """Return a current fact, or a claim, that says a text in the same words; None if none."""
+        return next((f for f in await self.like([text], 5) if is_said(text, [f.text])), None)
 
     async def like(self, said: Iterable[str | Message], k: int) -> list[Fact]:
         """Return ``k`` facts, current ones and claims, those most like some texts first."""
@@ -548,7 +552,8 @@ class UserMemory(AsyncResource):
     async def export(self) -> dict[str, Any]:
         """Return what is known as JSON data, for :meth:`load`: facts with sources, and blocks."""
         await self.log.look()
-        items = {"facts": self.log.facts().values(), "blocks": self.log.all(Block)}
+        facts, blocks, again = self.log.facts().values(), self.log.all(Block), self.log.all(Again)
+        items = {"facts": facts, "blocks": blocks, "again": again}
         data = {name: [i.model_dump(mode="json") for i in each] for name, each in items.items()}
         return {"version": 1, **data}
 
@@ -563,6 +568,7 @@ class UserMemory(AsyncResource):
         try:
             facts = [Fact.model_validate(each) for each in data.get("facts", ())]
             blocks = [Block.model_validate(each) for each in data.get("blocks", ())]
+            again = [Again.model_validate(each) for each in data.get("again", ())]
         except (ValidationError, TypeError) as error:
             raise MemoryUseError(f"load(): not what export() returned: {error}") from error
         added: list[Fact] = []
@@ -571,7 +577,9 @@ class UserMemory(AsyncResource):
             known = self.log.facts()
             added[:] = [fact for fact in facts if fact.id not in known]
             held = {(block.name, block.version) for block in self.log.all(Block)}
-            return [*added, *(b for b in blocks if (b.name, b.version) not in held)]
+            written = [block for block in blocks if (block.name, block.version) not in held]
+            noted = self.log.all(Again)
+            return [*added, *written, *(each for each in again if each not in noted)]
 
         await self.log.write(plan)
         return len(added)
