@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from agent_brain import Message, MessagesMemory
-from agent_brain.memories import Batch, Cited, Draft, RamJournal, UserMemory
+from agent_brain.memories import Batch, Cited, Draft, Fact, RamJournal, UserMemory
 from benchmarks.users.attacks import at, page, user
 
 PEOPLE = ("user", "Anna", "Bob")
@@ -145,7 +145,7 @@ async def learned(made: list[Statement], seed: int, conversations: int) -> UserM
     return known
 
 
-def _draft(each: Statement, facts: list) -> Draft:
+def _draft(each: Statement, facts: list[Fact]) -> Draft:
     about = "user" if each.who == "user" else each.who
     texts = {
         f"{'The user' if each.who == 'user' else each.who} {v}" for v in TOPICS.get(each.topic, ())
@@ -189,9 +189,9 @@ async def measure(seed: int, rounds: int = ROUNDS) -> Wrong:
         found.shown += sum(f"{text} [" in brief for text in old)
     for day in range(0, 60 * rounds, 25):
         truth = _by_thing(held(made, at(day)))
-        facts = await known.facts(as_of=at(day))
+        then = await known.facts(as_of=at(day))
         got: dict[tuple[str, str], set[str]] = {}
-        for fact in facts:
+        for fact in then:
             topic = fact.slot or next(t for t in TOPICS if t in fact.text)
             got.setdefault(("user" if fact.about == "user" else fact.about, topic), set()).add(
                 fact.text

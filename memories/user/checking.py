@@ -218,7 +218,7 @@ def _covers(other: Fact, fact: Fact) -> bool:
     )
 
 
-def said_again(fact: Fact, same: Fact, noted: Collection[Again]) -> list[Again]:
+def said_again(fact: Fact, same: Fact, noted: Collection[Again]) -> list[BaseModel]:
     """Return what is stored if a known fact was said later than it was said first."""
     again = Again(fact=same.id, at=fact.said_at)
     new = fact.said_at > same.said_at and fact.unsure == same.unsure and again not in noted

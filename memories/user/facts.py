@@ -40,9 +40,10 @@ class Origin(StrEnum):
     @property
     def rank(self) -> int:
         """How little it is trusted: 0 for the user and the program, 4 for tools."""
-        return max(list(Origin).index(self) - 1, 0)
+        return _RANKS[self]
 
 
+_RANKS = {origin: max(number - 1, 0) for number, origin in enumerate(Origin)}
 OWN = frozenset((Origin.USER, Origin.PROGRAM))
 """Origins of facts that the user, or the program for the user, has stated."""
 
@@ -207,7 +208,8 @@ def resolve(
         ended: When facts ended whose successors were forgotten, by ID.
         again: When facts were said again.
     """
-    known = {fact.id: fact for fact in sorted(facts, key=_when)}
+    ordered = sorted(facts, key=_when)
+    known = {fact.id: fact for fact in ordered}
     renewed = [
         known[each.fact].model_copy(update={"said_at": each.at, "valid_from": each.at})
         for each in again
@@ -215,7 +217,7 @@ def resolve(
     ]
     fates = _Fates()
     slots: dict[tuple[str, ...], list[Fact]] = {}
-    for fact in sorted([*known.values(), *renewed], key=_when):
+    for fact in sorted([*ordered, *renewed], key=_when) if renewed else ordered:
         if fact is not known[fact.id]:
             fates.renew(fact)
         if not _was_over(fact, now):
@@ -232,6 +234,8 @@ def _when(fact: Fact) -> tuple[datetime, datetime]:
 
 def _in_slot(fates: _Fates, holders: list[Fact], fact: Fact) -> list[Fact]:
     """Return the current facts of a slot when another one was said."""
+    if not holders:
+        return [fact]
     holders = [holder for holder in holders if holder.id != fact.id]
     if any(fact.origin.rank > holder.origin.rank for holder in holders):
         for holder in holders[-1:]:

@@ -187,7 +187,7 @@ async def write(user: UserMemory, reading: Reading, drafts: Sequence[Draft]) -> 
             return []
         facts: list[Fact] = []
         refused: list[Refusal] = []
-        again = list(reading.again)
+        again: list[BaseModel] = [*reading.again]
         for draft in drafts:
             known = log.facts() | {fact.id: fact for fact in facts}
             found = checked_fact(draft, reading.batch, known, user.clock())
@@ -196,7 +196,7 @@ async def write(user: UserMemory, reading: Reading, drafts: Sequence[Draft]) -> 
                 continue
             refused.append(found)
             if found.fact is not None and found.same is not None:
-                again += said_again(found.fact, found.same, [*again, *log.all(Again)])
+                again += said_again(found.fact, found.same, log.all(Again))
         counts = Counter(reading.before.refused)
         counts.update(refusal.reason.partition(":")[0] for refusal in refused)
         learned = Learned(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from agent_brain.common.text import as_data, count_tokens
@@ -20,6 +21,7 @@ FITTING = "Also known, as it fits the question:"
 CLAIMS = "Others say, and the user has not:"
 SAID = "From earlier conversations:"
 MOST = 100  # facts that are looked at for the profile
+_PLAIN = re.compile(r"(?:[\w-]+(?: [\w-]+)?: ){0,2}")
 _LASTING = ("instruction", "identity", "preference", "event")
 
 
@@ -32,7 +34,9 @@ def fact_line(fact: Fact) -> str:
     unsure = "; others contradict it" if fact.disputed_by else ""
     if fact.origin in OWN:
         return f"- {who}{slot}{text} [{when}{unsure}; {fact.id}]"
-    return f"- {as_data(who + slot + text)} [{when}, from: {fact.origin}{unsure}; {fact.id}]"
+    if not _PLAIN.fullmatch(who + slot):  # what others call it may say something itself
+        who, slot, text = "", "", who + slot + text
+    return f"- {who}{slot}{as_data(text)} [{when}, from: {fact.origin}{unsure}; {fact.id}]"
 
 
 def message_line(found: Recalled) -> str:

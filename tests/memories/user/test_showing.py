@@ -40,7 +40,7 @@ async def test_a_model_sees_the_profile_what_fits_and_claims_apart() -> None:
     assert "Always answer in French" in rules
     assert "home: Lives in Porto [2025-01-03" in profile
     assert "Bob: Plays chess" in fitting
-    assert "<data>home: Lives in Rome</data> [2025-01-10, from: tool" in claims
+    assert "<data>Lives in Rome</data> [2025-01-10, from: tool" in claims
     assert "Paris" not in text
     assert text.count("Porto") == 1
 
