@@ -180,8 +180,8 @@ class QueueSessions(Sessions):
     def __init__(self, queue: RunQueue, name: str, **options: Any) -> None:
         if options.get("user") is not None:
             raise BrainDefinitionError(
-                "The runs of a queue are done by workers: give user= to none of its servers, and "
-                "show what is known with UserMemory.over() in the memories of its brains"
+                "user= is for sessions whose runs are done by the server: workers would not show "
+                "what is known. Leave it out"
             )
         local = queue.brains[name]
         self._queue = queue
