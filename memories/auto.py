@@ -16,7 +16,7 @@ from agent_brain.common.text import count_tokens
 from agent_brain.memories.embedders import EmbedderLike
 from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError
 from agent_brain.memories.message import Message
-from agent_brain.memories.options import StoreOptions
+from agent_brain.memories.options import StoreOptions, refuse_others
 from agent_brain.memories.store.checks import whole_number
 from agent_brain.memories.store.events import Change, ValueSet
 from agent_brain.memories.stored import StoredMemory
@@ -90,6 +90,7 @@ class AutoMemory(VectorMemory):
         client: Any = None,
         **options: Unpack[StoreOptions],
     ) -> None:
+        refuse_others(type(self), options)  # those of VectorMemory
         whole_number("max_tokens", max_tokens, optional=True)
         if max_tokens is not None and context_window is not None:
             raise MemoryDefinitionError("Give max_tokens= or context_window=, not both")
@@ -98,20 +99,13 @@ class AutoMemory(VectorMemory):
                 "summarize= and shared=True do not go together: each memory of the session would "
                 "write the summary"
             )
-        if summarize is not None and not callable(summarize):
-            raise MemoryDefinitionError(
-                f"summarize={summarize!r} is not a function: wrap a model in model_summarizer(…) "
-                "(from agent_brain.states.summarizing)"
-            )
         share = None if context_window is None else WindowShare.of(0.5, context_window, None)
         self._share = share if share is not None and share.tokens is None else None  # to look up
         known = None if share is None else share.tokens
         self._max_tokens = max_tokens or min(known or DEFAULT_TOKENS, MOST_TOKENS)
         self._writer = summarize and SummaryWriter(summarize, None, count_tokens)
         self._summarising, self._retry_at = False, 0
-        super().__init__(
-            tools, path=path, url=url, client=client, embedder=embedder, max_tokens=1, **options
-        )
+        super().__init__(tools, path=path, url=url, client=client, embedder=embedder, **options)
         self._limit(self._max_tokens)
 
     def _new_views(self, recent: int, max_tokens: int | None) -> list[View]:

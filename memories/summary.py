@@ -114,11 +114,6 @@ class SummaryMemory(StoredMemory):
         if keep is not None and max_messages is not None and keep > max_messages:
             raise MemoryDefinitionError(f"keep= must be from 1 to max_messages, not {keep}")
         whole_number("max_summary_tokens", max_summary_tokens)
-        if summarize is not None and not callable(summarize):
-            raise MemoryDefinitionError(
-                f"summarize={summarize!r} is not a function: wrap a model in model_summarizer(…) "
-                "(from agent_brain.states.summarizing), or leave it out for an outline"
-            )
         self._writer = SummaryWriter(summarize or outline, form, counter)
         self._max_summary_tokens = max_summary_tokens
         self._counter = counter

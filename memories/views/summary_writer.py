@@ -12,6 +12,7 @@ from agent_brain.common.aio import maybe_await
 from agent_brain.common.json_values import json_values
 from agent_brain.common.secrets import get_logger
 from agent_brain.common.text import as_data, count_tokens, shorten
+from agent_brain.memories.errors import MemoryDefinitionError
 from agent_brain.memories.message import Message, Role, text_for_model
 from agent_brain.memories.recall.results import is_of_others
 from agent_brain.memories.views.tokens import Counter, cut
@@ -34,6 +35,9 @@ class SummaryWriter:
         summarize: A function, sync or async, of the summary so far and the messages to add to it.
         form: A pydantic model of the summary; None for any text.
         counter: Counts the tokens of a text.
+
+    Raises:
+        MemoryDefinitionError: ``summarize`` is not a function.
     """
 
     def __init__(
@@ -42,6 +46,11 @@ class SummaryWriter:
         form: type[BaseModel] | None,
         counter: Counter,
     ) -> None:
+        if not callable(summarize):
+            raise MemoryDefinitionError(
+                f"summarize={summarize!r} is not a function: wrap a model in model_summarizer(…) "
+                "(from agent_brain.states.summarizing), or leave it out"
+            )
         self.form = form
         self._summarize = summarize
         self._counter = counter
