@@ -14,6 +14,7 @@ from starlette.routing import Route
 from agent_brain.memories.errors import JournalError, LeaseHeldError, MemoryUseError
 from agent_brain.memories.user.facts import MOST_LETTERS, Fact, Status
 from agent_brain.memories.user.user_memory import UserMemory
+from agent_brain.serving.sessions import owner_of
 from agent_brain.serving.web.requests import (
     HttpError,
     owner_args,
@@ -116,7 +117,7 @@ async def _known(request: Request) -> AsyncIterator[UserMemory]:
     sessions, whose = sessions_of(request), owner_args(request)
     if not sessions.knows_users:
         raise HttpError(404, "no_user_memory", "This server keeps nothing about its users")
-    if whose["user"] is None:
+    if owner_of(**whose) is None:
         raise HttpError(403, "no_user", "Nothing is kept about callers who are not identified")
     try:
         async with sessions.known(**whose) as known:
