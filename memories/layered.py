@@ -550,6 +550,11 @@ def _read_part(value: JsonValue) -> _Part:
         raise SnapshotError(f"Not a snapshot of a LayeredMemory: {error}") from error
 
 
+def long_term_session(session: str) -> str:
+    """Return the name of the session with the long-term memory of a layered memory by name."""
+    return json.dumps([session, LONG])
+
+
 def make_layered(
     tools: Iterable[ToolLike] = (),
     *,
@@ -595,7 +600,7 @@ def make_layered(
         short.add_tools(tools)
     if isinstance(long, str):
         if place.get("journal") is not None:
-            place["session"] = json.dumps([place.get("session", "default"), LONG])
+            place["session"] = long_term_session(place.get("session", "default"))
         made = create_memory(long, **place)
     else:
         made = long

@@ -48,7 +48,9 @@ class Chosen:
                 f"everything=True, not {' and '.join(given) or 'nothing'}"
             )
         if self.text is not None and len(checked_text("text=", self.text).strip()) < LEAST_LETTERS:
-            raise MemoryUseError(f"text={self.text!r} is too short: {LEAST_LETTERS} characters")
+            raise MemoryUseError(
+                f"text={self.text!r} is too short: it needs at least {LEAST_LETTERS} characters"
+            )
 
     def takes(self, fact: Fact) -> bool:
         """Return whether a fact is to be forgotten."""
@@ -84,11 +86,11 @@ async def forget(
     if user.journal is not None:
         if choice.everything:
             for name in await sessions_of(user.journal, user.tenant):
-                await delete_session(user.journal, name, tenant=user.tenant)
+                await _delete(user.journal, name, user.tenant)
         else:
             await _forget_in_sessions(user, choice, chosen, memory, running)
         if choice.conversation is not None:
-            await delete_session(user.journal, choice.conversation, tenant=user.tenant)
+            await _delete(user.journal, choice.conversation, user.tenant)
     if choice.everything:
         await user.log.clear()
     else:
@@ -107,6 +109,19 @@ async def forget_known(journal: Journal, tenant: str | None, text: str) -> None:
         chosen = [fact for fact in known if choice.takes(fact)]
         await _keep_replaced(log, chosen, known)
         await _forget_here(log, choice, chosen)
+
+
+async def _delete(journal: Journal, session: str, tenant: str | None) -> None:
+    """Delete a session that no run uses.
+
+    Raises:
+        LeaseHeldError: A run uses it.
+    """
+    lease = await journal.acquire(session_key(session, tenant))
+    try:
+        await delete_session(journal, session, tenant=tenant)
+    finally:
+        await journal.release(lease)
 
 
 async def _forget_in_sessions(

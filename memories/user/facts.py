@@ -255,7 +255,7 @@ def _fated(fact: Fact, fates: _Fates, now: datetime, ended: datetime | None) -> 
     claim = fates.claims.get(fact.id)
     disputed = tuple(i for i in fates.disputes.get(fact.id, ()) if i not in fates.replaced)
     changes: dict[str, object] = {}
-    if claim is not None:
+    if claim is not None and by is None:
         changes = {"status": "claim", "replaced_by": claim.id}
     elif by is not None:
         end = by.valid_from if by.valid_from > fact.valid_from else by.said_at

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from agent_brain.common.secrets import get_logger
 from agent_brain.common.text import count_tokens
 from agent_brain.memories.base import Memory
+from agent_brain.memories.errors import MemoryDefinitionError
 from agent_brain.memories.message import Message
-from agent_brain.memories.user.learning import Learned, report_learned
+from agent_brain.memories.user.learning import Learned, check_tenant, report_learned
 from agent_brain.memories.user.rendering import (
     CLAIMS,
     FITTING,
@@ -45,6 +46,9 @@ class UserAwareMemory(WrappingMemory):
     def __init__(
         self, inner: Memory, user: UserMemory, *, close: bool = True, learn: bool = True
     ) -> None:
+        check_tenant(user, inner)
+        if any(isinstance(memory, UserAwareMemory) for memory in (inner, *inner.wrapped)):
+            raise MemoryDefinitionError("The memory shows what is known about a user already")
         super().__init__(inner)
         self.user = user
         self._closes = close
@@ -89,7 +93,8 @@ class UserAwareMemory(WrappingMemory):
         left = brief.add(FITTING, current, user.recall_tokens)
         left = brief.add(CLAIMS, [fact for fact in fitting if fact not in current], left)
         if asked.strip():
-            brief.add(SAID, await user.messages(asked, MESSAGES, held | brief.sources), left)
+            told = held | brief.sources | user.outdated()
+            brief.add(SAID, await user.messages(asked, MESSAGES, told), left)
         return brief
 
     async def learn(self) -> Learned:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from inspect import isawaitable
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from pydantic import BaseModel
 
@@ -15,6 +16,7 @@ from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.message import Message, Role, is_partial
 from agent_brain.memories.messages import MessagesMemory
 from agent_brain.memories.store.session import session_key
+from agent_brain.memories.stored import StoredMemory
 from agent_brain.memories.user.checking import Batch, Draft, Refusal, checked_fact, said_again
 from agent_brain.memories.user.facts import OWN, Again, Fact
 from agent_brain.memories.user.log import ReadUpTo
@@ -23,6 +25,7 @@ from agent_brain.memories.user.origins import own_words
 from agent_brain.memories.wrapper import WrappingMemory
 
 if TYPE_CHECKING:
+    from agent_brain.memories.journal.base import Journal
     from agent_brain.memories.user.user_memory import UserMemory
 
 BATCH = 20  # messages for a model call, and facts that it is shown
@@ -78,76 +81,125 @@ class Reading:
     again: Sequence[Again] = ()
 
 
-async def read_next(user: UserMemory, conversation: Memory | str) -> Reading | None:
-    """Return the next messages of a conversation; None if all were read."""
-    entries = None
-    if isinstance(conversation, str):
-        entries = await _entries(user, conversation)
-        await user.log.look()
-        if entries == user.log.read_up_to(conversation).entries:
-            return None
-    memory = _opened(user, conversation) if isinstance(conversation, str) else conversation
-    if not hasattr(memory, "find_news") or not await _keeps_news(memory):
-        raise MemoryUseError(
-            f"learn() reads built-in memories, and {type(memory).__name__} has no find_news(): "
-            "give it a journal with DurableMemory"
-        )
-    try:
-        return await _read(user, cast("MessagesMemory", memory), entries)
-    finally:
-        if isinstance(conversation, str):
-            await memory.aclose()
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """A conversation that is read.
+
+    Attributes:
+        name: Its name in what is known about the user.
+        memory: Its messages.
+        entries: The number of its last entry in the journal, if it is in that of the user.
+    """
+
+    name: str
+    memory: Memory
+    entries: int | None = None
 
 
-async def _keeps_news(memory: Memory) -> bool:
-    while isinstance(memory, WrappingMemory) and memory.wrapped:
-        memory = memory.wrapped[0]
-    return hasattr(memory, "find_news")
+@asynccontextmanager
+async def opened(
+    user: UserMemory, conversation: Memory | str
+) -> AsyncIterator[Conversation | None]:
+    """Open a conversation: a session, or the memory of one; None if it has nothing new.
 
+    A memory with a journal is read from there, as it may have dropped what has left its window.
 
-async def _entries(user: UserMemory, session: str) -> int:
-    """Return the number of the last entry of a session."""
-    if user.journal is None:
-        raise MemoryUseError(
-            f"learn({session!r}) reads a session of the journal, and this user's memory has none: "
-            "pass the memory of the conversation"
-        )
-    return await user.journal.last(session_key(session, user.tenant))
-
-
-def _opened(user: UserMemory, session: str) -> Memory:
-    return MessagesMemory(
-        journal=user.journal, session=session, tenant=user.tenant, readonly=True, shared=True
-    )
-
-
-async def _read(user: UserMemory, memory: MessagesMemory, entries: int | None) -> Reading | None:
+    Raises:
+        MemoryUseError: There is no such session, or it is of another tenant.
+    """
     await user.log.look()
-    name = memory.session or user.name_of(memory)
-    before = user.log.read_up_to(name)
-    news, cursor = await memory.find_news(before.after)
-    if cursor < before.after:  # the session was replaced
-        before = ReadUpTo(conversation=name, refused=before.refused)
-        news, cursor = await memory.find_news(0)
+    if not isinstance(conversation, str):
+        check_tenant(user, conversation)
+        journal = cast("Journal | None", getattr(conversation, "journal", None))
+        if journal is None or conversation.session is None:
+            yield Conversation(user.name_of(conversation), conversation)
+            return
+        session, same = conversation.session, user.journal is None or journal.same_as(user.journal)
+        name = session if same else f"{session} (in another journal)"
+    elif user.journal is None:
+        raise MemoryUseError(
+            f"learn({conversation!r}) reads a session of the journal, and this user's memory has "
+            "none: pass the memory of the conversation"
+        )
+    else:
+        name, session, journal, same = conversation, conversation, user.journal, True
+    tenant = user.tenant if isinstance(conversation, str) else conversation.tenant
+    entries = await journal.last(session_key(session, tenant))
+    if not entries and isinstance(conversation, str):
+        raise MemoryUseError(f"learn(): {tenant!r} has no session {session!r} in the journal")
+    if entries == user.log.read_up_to(name).entries:
+        yield None
+        return
+    place: dict[str, Any] = {"journal": journal, "session": session, "tenant": tenant}
+    async with MessagesMemory(**place, readonly=True, shared=True) as memory:
+        yield Conversation(name, memory, entries)
+
+
+def check_tenant(user: UserMemory, memory: Memory) -> None:
+    """Check that a memory is not of somebody else.
+
+    Raises:
+        MemoryUseError: It is.
+    """
+    named = memory.tenant is not None or getattr(memory, "journal", None) is not None
+    if user.tenant is not None and named and memory.tenant != user.tenant:
+        raise MemoryUseError(
+            f"The memory is of tenant {memory.tenant!r}, and what is known is about "
+            f"{user.tenant!r}: open its session with tenant={user.tenant!r}"
+        )
+
+
+async def _news(
+    memory: Memory, before: ReadUpTo
+) -> tuple[ReadUpTo, list[Message], Sequence[Message], int]:
+    """Return how far a memory was read, what is new, what came before that, and a cursor."""
+    inner = memory
+    while isinstance(inner, WrappingMemory) and inner.wrapped:
+        inner = inner.wrapped[0]
+    if not hasattr(inner, "find_news"):  # of four methods
+        told = [*await memory.dump(), *await memory.goal()]
+        news, cursor = sorted(told, key=lambda message: message.created_at), 0
+    else:
+        stored = cast("StoredMemory", memory)
+        news, cursor = await stored.find_news(before.after)
+        if cursor < before.after:  # the session was replaced
+            before = ReadUpTo(conversation=before.conversation, refused=before.refused)
+            news, cursor = await stored.find_news(0)
     ids = [message.id for message in news]
     behind = ids.index(before.last) + 1 if before.last in ids else 0
-    waiting = [message for message in news[behind:] if not is_partial(message)]
+    seen: Sequence[Message] = news[max(behind - SEEN, 0) : behind]
+    if not seen and isinstance(inner, StoredMemory) and news:
+        log = inner.store.log
+        known = [*log.ids()]
+        at = known.index(news[0].id) if news[0].id in log else 0
+        seen = [log[i] for i in known[max(at - SEEN, 0) : at]]
+    return before, news[behind:], seen, cursor
+
+
+async def read_next(user: UserMemory, conversation: Conversation) -> Reading | None:
+    """Return the next messages of a conversation; None if all were read."""
+    memory, name = conversation.memory, conversation.name
+    await user.log.look()
+    before, news, seen, cursor = await _news(memory, user.log.read_up_to(name))
+    waiting = [message for message in news if not is_partial(message)]
     taken = waiting[:BATCH]
     if not taken:
         return None
     whole = len(taken) == len(waiting)
+    upto = cursor if whole else before.after
+    if not whole and isinstance(memory, StoredMemory):  # so that the rest is read from there
+        upto = memory.store.log.find(taken[-1].id) or upto
     after = ReadUpTo(
         conversation=name,
-        after=cursor if whole else before.after,
-        last=None if whole else taken[-1].id,
-        entries=entries if whole else None,
+        after=upto,
+        last=None if whole and cursor else taken[-1].id,
+        entries=conversation.entries if whole else None,
         refused=before.refused,
     )
     said = [m for m in taken if m.role is Role.USER and says_something(m.content)]
     known = [(m, await user.said_as(m.content)) for m in said]
     fresh = [message for message, fact in known if fact is None]
     facts = await user.like(fresh, BATCH) if fresh else []
-    seen = news[max(behind - SEEN, 0) : behind]
     batch = Batch(taken, facts, memory.session, user.names, seen)
     again = [Again(fact=f.id, at=m.created_at) for m, f in known if f and is_stated(m, f, user)]
     return Reading(batch, before, after, bool(fresh), () if fresh else again)
@@ -165,11 +217,24 @@ async def extract(make: Extract, reading: Reading) -> list[Draft]:
     if not reading.worthwhile:
         return []
     made = make(reading.batch)
-    drafts = [*(await made if isawaitable(made) else made)]
+    found: object = await made if isawaitable(made) else made
+    if isinstance(found, BaseModel | str) or not isinstance(found, Iterable):
+        raise MemoryUseError(f"extract= must return a list of drafts (Draft), not {found!r}")
+    drafts = [*found]
     for draft in drafts:
         if not isinstance(draft, Draft):
             raise MemoryUseError(f"extract= must return drafts (Draft), not {draft!r}")
     return drafts
+
+
+async def still_there(conversation: Conversation, reading: Reading) -> Reading:
+    """Return what was read without messages that were deleted or forgotten since."""
+    memory = conversation.memory
+    if not isinstance(memory, StoredMemory):
+        return reading
+    await memory.open()
+    left = [message for message in reading.batch.messages if message.id in memory.store.log]
+    return replace(reading, batch=replace(reading.batch, messages=left))
 
 
 async def write(user: UserMemory, reading: Reading, drafts: Sequence[Draft]) -> Learned:

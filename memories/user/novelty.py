@@ -9,7 +9,6 @@ from agent_brain.memories.recall.tokenizer import ENGLISH, runs
 from agent_brain.memories.user.origins import is_negative, words_of
 
 _TIMED = frozenset(("until", "till", "since"))  # "I live here until May"
-COVERED = 0.8  # of the words of a text: then another one says it already
 POLITE = frozenset(
     words_of(
         "thanks thank great good nice cool perfect awesome ok okay yes yeah yep no nope please "
@@ -32,9 +31,8 @@ def says_something(text: str) -> bool:
 
 
 def is_said(text: str, known: Iterable[str]) -> bool:
-    """Return whether one of the known texts says the same: it has nearly all words of ``text``."""
+    """Return whether one of the known texts says the same: it has all words of ``text``."""
     words, denies = set(words_of(text)), is_negative(text)
     return not _TIMED & set(runs(text)) and any(
-        len(words & set(words_of(other))) >= COVERED * len(words) and denies is is_negative(other)
-        for other in known
+        words <= set(words_of(other)) and denies is is_negative(other) for other in known
     )

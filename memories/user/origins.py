@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
+from unicodedata import normalize
 
 from agent_brain.memories.message import Message, Role
 from agent_brain.memories.recall.tokenizer import runs, terms
@@ -30,6 +31,10 @@ _QUOTED = re.compile(
     re.MULTILINE | re.DOTALL | re.IGNORECASE,
 )
 _STRAY = re.compile(rf"\A.*<{_B}/{_B}(?:{_NAMES}){_B}>", re.DOTALL | re.IGNORECASE)
+_SIMPLE = str.maketrans(
+    {**dict.fromkeys("‘’‛′", "'"), **dict.fromkeys("“”„‟«»", '"'), **dict.fromkeys("‐‑‒–—−", "-")}
+    | dict.fromkeys("*_`")
+)
 _NOT = re.compile(
     r"\b(?:not|never|no longer|neither|nor|without|hates?|dislikes?)\b|n['’]t\b"
     r"|\b(?:nicht|nie|kein\w*|nunca|jamás)\b|不|没"
@@ -96,8 +101,8 @@ def has_quote(text: str, quote: str) -> bool:
 
 
 def plain(text: str) -> str:
-    """Return a text in one case, with single spaces."""
-    return " ".join(text.casefold().split())
+    """Return a text in one case, with single spaces and simple quotation marks and dashes."""
+    return " ".join(normalize("NFKC", text).translate(_SIMPLE).casefold().split())
 
 
 def words_of(text: str) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from agent_brain.memories.errors import MemoryUseError
+from agent_brain.memories.errors import JournalError, LeaseHeldError, MemoryUseError
 from agent_brain.memories.message import Message, Role
 from agent_brain.memories.user.checking import Batch, Cited, Draft, Refusal, checked_fact
 from agent_brain.memories.user.facts import OWN, Kind
@@ -78,6 +78,7 @@ def tools_of(user: UserMemory) -> list[BaseTool]:
         held = {message.id for message in await context.memory.turn()}
         facts = await user.fitting(query, 10)
         used = held | {source.message for fact in facts for source in fact.sources}
+        used |= user.outdated()
         said = await user.messages(query, 5, used)
         lines = [*map(fact_line, facts), *map(message_line, said)]
         return "\n".join(lines) or "Nothing is known about that."
@@ -93,6 +94,10 @@ def tools_of(user: UserMemory) -> list[BaseTool]:
             await user.forget(fact_id, running=context.memory)
         except MemoryUseError as error:
             raise ToolError(str(error)) from error
+        except JournalError as error:
+            if not isinstance(error.__cause__ or error, LeaseHeldError):
+                raise
+            raise ToolError(f"Not forgotten yet, call it again later. {error}") from error
         return "Forgotten."
 
     async def edit_block(name: str, text: str, version: int) -> str:
@@ -110,6 +115,8 @@ def tools_of(user: UserMemory) -> list[BaseTool]:
         return f"Written, as version {block.version}."
 
     made: list[Callable[..., Any]] = [remember, recall_user, forget, edit_block]
+    if user.log.readonly:
+        made = [recall_user]
     return [
         tool(name=each.__name__, requires_approval=each.__name__ in user.approve)(each)
         for each in made

@@ -12,13 +12,14 @@ from anyio.abc import AsyncResource
 from pydantic import AwareDatetime, BaseModel, ValidationError
 
 from agent_brain.common.ids import new_id
-from agent_brain.common.values import error_lines
+from agent_brain.common.values import error_lines, is_count
 from agent_brain.memories.base import Memory
 from agent_brain.memories.embedders.function import EmbedderLike
 from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.message import Message
 from agent_brain.memories.recall.results import Recalled
+from agent_brain.memories.store.checks import whole_number
 from agent_brain.memories.store.expiry import utc_now
 from agent_brain.memories.store.filters import checked_text, moment
 from agent_brain.memories.store.options import JournalLike
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 Mode: TypeAlias = Literal["program", "agent", "both"]
 What: TypeAlias = Literal["facts", "messages", "both"]
+TOOLS = ("remember", "recall_user", "forget", "edit_block")
 ROUNDS = 3  # searches for facts that hold, each of more than the one before
 
 
@@ -114,7 +116,13 @@ class UserMemory(AsyncResource):
         self.extract = extract
         self.names = frozenset([names] if isinstance(names, str) else names)
         self.profile_tokens, self.recall_tokens = profile_tokens, recall_tokens
+        for name in ("profile_tokens", "recall_tokens"):
+            whole_number(name, getattr(self, name), least=0)
         self.approve = frozenset([approve] if isinstance(approve, str) else approve)
+        if unknown := sorted(self.approve - {*TOOLS}):
+            raise MemoryDefinitionError(
+                f"approve={unknown}: no tools have these names: {', '.join(TOOLS)}"
+            )
         self.clock = clock
         self.log = UserLog(
             journal=journal,
@@ -295,15 +303,17 @@ class UserMemory(AsyncResource):
         make = extract or self.required_extractor
         learned = Learned()
         for conversation in conversations or await self._sessions():
-            while (reading := await learning.read_next(self, conversation)) is not None:
-                drafts = await learning.extract(make, reading)
-                learned += await learning.write(self, reading, drafts)
+            async with learning.opened(self, conversation) as opened:
+                while opened and (reading := await learning.read_next(self, opened)) is not None:
+                    drafts = await learning.extract(make, reading)
+                    reading = await learning.still_there(opened, reading)
+                    learned += await learning.write(self, reading, drafts)
         return learned
 
     @property
     def learns(self) -> bool:
         """Whether the program learns from conversations: it has an extractor and may write."""
-        return self.extract is not None and self.mode != "agent"
+        return self.extract is not None and self.mode != "agent" and not self.log.readonly
 
     @property
     def required_extractor(self) -> Extract:
@@ -319,11 +329,14 @@ class UserMemory(AsyncResource):
         return self.extract
 
     async def _sessions(self) -> list[str]:
+        from agent_brain.memories.layered import long_term_session
         from agent_brain.memories.sessions.listing import sessions_of
 
         if self.journal is None:
             raise MemoryUseError("learn() without conversations reads those of a journal")
-        return await sessions_of(self.journal, self.tenant)
+        names = await sessions_of(self.journal, self.tenant)
+        long = {long_term_session(name) for name in names}  # which have the same messages
+        return [name for name in names if name not in long]
 
     async def edit_block(self, name: str, text: str, *, expect: int | None = None) -> Block:
         """Write a block, a short text about the user; return it.
@@ -372,6 +385,13 @@ class UserMemory(AsyncResource):
         """
         if as_of is not None:
             moment("as_of", as_of)
+        if status not in (*get_args(Status), "all"):
+            raise MemoryUseError(f"facts(status={status!r}): 'all', or {get_args(Status)}")
+        if kind is not None and kind not in get_args(Kind):
+            raise MemoryUseError(f"facts(kind={kind!r}): one of {get_args(Kind)}")
+        for name, value in (("about", about), ("slot", slot)):
+            if value is not None:
+                checked_text(f"facts({name}=)", value)
         await self.log.look()
         return [
             fact
@@ -421,7 +441,8 @@ class UserMemory(AsyncResource):
         Args:
             query: A question, or any text.
             what: ``"facts"`` that are current; ``"messages"`` of all conversations of the tenant;
-                or ``"both"``: facts, then messages that are the source of none of them.
+                or ``"both"``: facts, then messages that are the source of none of them, nor of
+                what they have replaced.
             k: At most so many of each.
 
         Raises:
@@ -429,10 +450,15 @@ class UserMemory(AsyncResource):
         """
         if what not in get_args(What):
             raise MemoryUseError(f"recall(what={what!r}): 'facts', 'messages' or 'both'")
+        checked_text("recall()", query)
+        if not is_count(k, least=1):
+            raise MemoryUseError(f"recall(k={k!r}): a whole number, at least 1")
         facts = await self.fitting(query, k) if what != "messages" else []
         if what == "facts":
             return facts
         used = {source.message for fact in facts for source in fact.sources}
+        if what == "both":
+            used |= self.outdated()
         return [*facts, *await self.messages(query, k, used)]
 
     async def fitting(
@@ -467,6 +493,11 @@ class UserMemory(AsyncResource):
             scope="tenant",
             where=lambda m: m.id not in without and FACT not in m.metadata,
         )
+
+    def outdated(self) -> set[str]:
+        """Return the IDs of the messages that say what does not hold any more."""
+        over = [f for f in self.log.facts().values() if f.status in ("replaced", "ended")]
+        return {source.message for fact in over for source in fact.sources}
 
     async def is_new(self, text: str) -> bool:
         """Return whether a text may say something that is not known; without a model.
@@ -515,7 +546,7 @@ class UserMemory(AsyncResource):
 
     async def forget(
         self,
-        fact_id: str | None = None,
+        fact: Fact | str | None = None,
         *,
         text: str | None = None,
         slot: str | None = None,
@@ -530,7 +561,7 @@ class UserMemory(AsyncResource):
         Give one of the choices. What a forgotten fact had replaced stays replaced.
 
         Args:
-            fact_id: This fact, and the messages that it cites.
+            fact: This fact, or the one with this ID, and the messages that it cites.
             text: Every fact, block and message that contains this text, ignoring case.
             slot: The facts of this slot about the user, also those that were replaced.
             about: The facts about a person, and the messages that they cite.
@@ -546,6 +577,9 @@ class UserMemory(AsyncResource):
             MemoryUseError: Nothing, or more than one thing, was chosen; or there is no such fact.
             JournalError: Some sessions are in use: call it again. The facts are still there.
         """
+        if not isinstance(everything, bool):
+            raise MemoryUseError(f"forget(everything={everything!r}): True or False")
+        fact_id = fact.id if isinstance(fact, Fact) else fact
         choice = erasing.Chosen(fact_id, text, slot, about, conversation, everything)
         return await erasing.forget(self, choice, memory, running)
 
@@ -570,7 +604,10 @@ class UserMemory(AsyncResource):
             blocks = [Block.model_validate(each) for each in data.get("blocks", ())]
             again = [Again.model_validate(each) for each in data.get("again", ())]
         except (ValidationError, TypeError) as error:
-            raise MemoryUseError(f"load(): not what export() returned: {error}") from error
+            lines = error_lines(error) if isinstance(error, ValidationError) else [str(error)]
+            raise MemoryUseError(
+                f"load(): not what export() returned: {'; '.join(lines)}"
+            ) from error
         added: list[Fact] = []
 
         def plan() -> Sequence[BaseModel]:

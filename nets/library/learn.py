@@ -73,8 +73,8 @@ def learn(llm: LLM | str | None = None, *, user: Users, extract: Extract | None 
 
     async def read(memory: Memory) -> str | None:
         goal = (await memory.goal())[-1].content
-        async with used(memory) as known:
-            if await learning.read_next(known, goal) is not None:
+        async with used(memory) as known, learning.opened(known, goal) as opened:
+            if opened and await learning.read_next(known, opened) is not None:
                 return None
         notes = LearnNotes.read(memory)
         notes.ended = True
@@ -85,7 +85,8 @@ def learn(llm: LLM | str | None = None, *, user: Users, extract: Extract | None 
     async def extracted(memory: Memory) -> None:
         goal = (await memory.goal())[-1].content
         async with used(memory) as known:
-            reading = await learning.read_next(known, goal)
+            async with learning.opened(known, goal) as opened:
+                reading = await learning.read_next(known, opened) if opened else None
             if reading is None:
                 return
             with memory.work_for("learn"):
@@ -99,7 +100,8 @@ def learn(llm: LLM | str | None = None, *, user: Users, extract: Extract | None 
         notes = LearnNotes.read(memory)
         drafts = [Draft.model_validate(draft) for draft in notes.drafts]
         async with used(memory) as known:
-            reading = await learning.read_next(known, goal)
+            async with learning.opened(known, goal) as opened:
+                reading = await learning.read_next(known, opened) if opened else None
             if reading is not None:
                 learned = await learning.write(known, reading, drafts)
                 learning.report_learned(memory, learned, goal)

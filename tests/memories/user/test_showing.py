@@ -181,7 +181,7 @@ async def test_a_brain_over_another_memory_knows_the_user_too() -> None:
     with pytest.raises(BrainDefinitionError, match="give user= to Sessions"):
         Sessions(brain)
     with pytest.raises(BrainDefinitionError, match="UserMemory"):
-        Brain("react", llm=llm, user="ann")  # type: ignore[arg-type]
+        Brain("react", llm=llm, user="ann")  # type: ignore[call-overload]
 
 
 async def test_what_a_model_asks_another_one_is_not_the_users_word() -> None:
