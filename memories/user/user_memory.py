@@ -546,7 +546,7 @@ class UserMemory(AsyncResource):
 
     async def forget(
         self,
-        fact: Fact | str | None = None,
+        fact_id: Fact | str | None = None,
         *,
         text: str | None = None,
         slot: str | None = None,
@@ -561,7 +561,7 @@ class UserMemory(AsyncResource):
         Give one of the choices. What a forgotten fact had replaced stays replaced.
 
         Args:
-            fact: This fact, or the one with this ID, and the messages that it cites.
+            fact_id: The fact with this ID, or this fact, and the messages that it cites.
             text: Every fact, block and message that contains this text, ignoring case.
             slot: The facts of this slot about the user, also those that were replaced.
             about: The facts about a person, and the messages that they cite.
@@ -579,7 +579,8 @@ class UserMemory(AsyncResource):
         """
         if not isinstance(everything, bool):
             raise MemoryUseError(f"forget(everything={everything!r}): True or False")
-        fact_id = fact.id if isinstance(fact, Fact) else fact
+        if isinstance(fact_id, Fact):
+            fact_id = fact_id.id
         choice = erasing.Chosen(fact_id, text, slot, about, conversation, everything)
         return await erasing.forget(self, choice, memory, running)
 
