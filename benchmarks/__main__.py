@@ -103,7 +103,7 @@ def main() -> None:
     names = [row.name for row in ROWS]
     parser = argparse.ArgumentParser(
         description=(__doc__ or "").splitlines()[0],
-        epilog=f"Rows: {', '.join(names)}. Others: python -m benchmarks.memory, .vector, .recall.",
+        epilog=f"Rows: {', '.join(names)}. Others: python -m benchmarks.memory, .vector, .recall, .user_memory.",
     )
     parser.add_argument("rows", nargs="*", metavar="ROW", help="only these rows")
     parser.add_argument("--quick", action="store_true", help="fewer rounds, less steady")

@@ -37,12 +37,14 @@ class LearnNotes(Notes):
 
     Attributes:
         drafts: What the extractor returned for the messages that were read.
+        last: The ID of the last of these messages.
         messages: How many messages were read.
         facts: How many facts were stored.
         refused: How many were refused.
     """
 
     drafts: list[dict[str, Any]] = Field(default=[])
+    last: str = ""
     messages: int = 0
     facts: int = 0
     refused: int = 0
@@ -93,6 +95,7 @@ def learn(llm: LLM | str | None = None, *, user: Users, extract: Extract | None 
                 drafts = await learning.extract(make or known.required_extractor, reading)
         notes = LearnNotes.read(memory)
         notes.drafts = [draft.model_dump(mode="json") for draft in drafts]
+        notes.last = reading.batch.messages[-1].id
         notes.write(memory)
 
     async def write(memory: Memory) -> None:
@@ -102,7 +105,8 @@ def learn(llm: LLM | str | None = None, *, user: Users, extract: Extract | None 
         async with used(memory) as known:
             async with learning.opened(known, goal) as opened:
                 reading = await learning.read_next(known, opened) if opened else None
-            if reading is not None:
+            # if more was said meanwhile, the drafts are not of all that was read: read it again
+            if reading is not None and reading.batch.messages[-1].id == notes.last:
                 learned = await learning.write(known, reading, drafts)
                 learning.report_learned(memory, learned, goal)
                 notes.messages += learned.messages

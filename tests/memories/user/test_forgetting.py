@@ -9,8 +9,10 @@ import pytest
 
 from agent_brain import Brain, MessagesMemory
 from agent_brain.memories import Journal, MemoryUseError, UserMemory, forget_in_sessions
+from agent_brain.memories.embedders import FunctionEmbedder
 from agent_brain.testing import ScriptedLLM
-from tests.memories.forgetting.stores import STORES, open_store
+from tests.memories.forgetting.stores import STORES, on_disk, open_store
+from tests.memories.forgetting.test_memories import embed
 from tests.memories.user.support import by_rules, day, said
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyncio"])]
@@ -87,6 +89,28 @@ async def test_forgetting_in_all_sessions_reaches_what_is_known(tmp_path: Path) 
         assert b"Zebraville" not in await store.scan()
         assert [fact.text for fact in await user.facts()] == ["Likes tea"]
         assert [block.name for block in await user.blocks()] == ["taste"]
+
+
+async def test_no_byte_remains_among_vectors_and_forks(tmp_path: Path) -> None:
+    place: dict[str, Any] = {"tenant": "ann", "path": tmp_path / "known"}
+    place["embedder"] = FunctionEmbedder(embed)
+    user = UserMemory(**place, extract=by_rules)
+    async with user:
+        assert user.journal is not None
+        chat = MessagesMemory(journal=user.journal, session="may", tenant="ann")
+        await chat.update([said("I live in Zebraville"), said("I like tea")])
+        await chat.fork(journal=user.journal, session="copy", tenant="ann")
+        await user.learn("may")
+        before = await user.recall("Where is home, Zebraville?")
+        assert before[0].text == "Lives in Zebraville"
+        assert b"Zebraville" in on_disk(tmp_path)
+        await user.forget(text="Zebraville")
+        assert [fact.text for fact in await user.facts()] == ["Likes tea"]
+        kept, gone = (fact.id.encode() for fact in (await user.facts())[:1] + before[:1])
+    assert b"Zebraville" not in on_disk(tmp_path)
+    vectors = on_disk(tmp_path / "known" / "vectors")
+    assert kept in vectors
+    assert gone not in vectors
 
 
 async def test_a_choice_is_needed() -> None:
