@@ -322,7 +322,7 @@ async def test_the_limit_follows_from_what_the_model_can_read(window: Any, limit
         {"summarize": "gpt"},
         {"summarize": len, "shared": True, "journal": RamJournal()},
     ],
-    ids=str,
+    ids=", ".join,
 )
 async def test_options_that_make_no_sense_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(MemoryDefinitionError):
