@@ -372,7 +372,8 @@ class VectorMemory(StoredMemory):
     ) -> list[Recalled]:
         """Return the ``k`` messages that fit ``query`` best, best first.
 
-        Of messages that say nearly the same and fit equally, the newer comes first. If the embedder
+        Of the first ten messages, those of one speaker that say something about the same thing and
+        about what is asked come newer first. If the embedder
         fails, words decide, and ``why`` has no ``meaning``.
 
         Args:

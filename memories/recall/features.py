@@ -129,6 +129,6 @@ class Features:
             if users.any() and not users.all():
                 longer = max(float(lengths[~users].mean() - lengths[users].mean()), 0.0)
             speakers = np.unique(self["speaker"][rows][users])
-            people = bool((speakers > NOBODY).sum() > 1)
+            people = len(speakers) > 1 and bool((speakers > NOBODY).all())
             self._order = Order(rows, sittings, sitting, recency, longer, people)
         return self._order

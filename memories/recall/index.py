@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from agent_brain.memories.recall import query_analysis
 from agent_brain.memories.recall.dates import spans_of
@@ -17,10 +18,18 @@ from agent_brain.memories.recall.lexical import LexicalIndex
 from agent_brain.memories.recall.meaning import meaning
 from agent_brain.memories.recall.participants import NOBODY, Labels, Participants
 from agent_brain.memories.recall.scoring import Evidence, Parts, Scores, best_fit, score
-from agent_brain.memories.recall.tokenizer import count_words
-from agent_brain.memories.recall.top_k import best_accepted, best_first, newer_first, spread
+from agent_brain.memories.recall.tokenizer import HAS_DIGIT, count_words
+from agent_brain.memories.recall.top_k import (
+    COMPARED,
+    best_accepted,
+    best_first,
+    newer_first,
+    spread,
+)
 
+VectorsOf: TypeAlias = Callable[[Sequence[str]], Mapping[str, NDArray[np.float32]]]
 NOTHING = 1e-6  # a smaller score is a rounding error
+ALIKE = 0.25  # the part of their terms that two messages share ("I live in Rome", "… in Paris")
 LEAST_FIT = 1e-3  # so that messages are ranked even if none fits
 SPARE = 64  # rows of removed messages that are kept before the index is made compact
 
@@ -151,6 +160,7 @@ class RecallIndex:
         now: datetime | None = None,
         min_score: float | None = None,
         itself: str | None = None,
+        vectors: VectorsOf = lambda _: {},
     ) -> list[Hit]:
         """Return the ``k`` messages that fit ``query`` best, best first; ties go to the newer.
 
@@ -171,12 +181,13 @@ class RecallIndex:
             now: When the question is asked, to understand "yesterday" and "two weeks ago".
             min_score: Only messages with this score or a better one.
             itself: The ID of the message that is the question, whose fit does not count.
+            vectors: Returns the unit vectors of messages, as far as they are known, by ID.
         """
         with self._lock:
             if k < 1 or not self._rows:
                 return []
             evidence = self._evidence(query, cosines or {}, now)
-            total, parts, scale = self._scores(evidence, itself)
+            total, parts, scale = self._scores(evidence, itself, vectors)
             times = self._features["time"]
             if since is not None:
                 total[~(times >= since.timestamp())] = -np.inf  # also if the time is unknown
@@ -190,13 +201,19 @@ class RecallIndex:
                 rows = best_accepted(total, k, lambda row: where(self._ids[row]))
             return [self._hit(row, float(total[row]), parts, scale) for row in rows]
 
-    def _scores(self, evidence: Evidence, itself: str | None) -> tuple[Scores, Parts, np.float32]:
+    def _scores(
+        self, evidence: Evidence, itself: str | None, vectors: VectorsOf
+    ) -> tuple[Scores, Parts, np.float32]:
         """Return the score of each row, what each cue added before scaling, and the scale."""
         total, parts = score(evidence, self._features)
         if not self._features.order().among_people:
             parts["spread"] = spread(total, self._features.order().sitting)
             total += parts["spread"]
-        parts["newer"] = newer_first(total, self._features, self._lexical.terms)
+        own = np.zeros(len(total), np.float32)
+        for name in ("meaning", "words"):
+            own += parts.get(name, 0)
+        likeness = self._likeness(evidence, best_first(total, COMPARED), vectors)
+        parts["newer"] = newer_first(total, own, self._features["time"], likeness)
         total += parts["newer"]
         counted = self._features["there"].copy()
         if itself in self._rows:
@@ -205,6 +222,35 @@ class RecallIndex:
         fit = max(best_fit(evidence, self._features, counted), LEAST_FIT)
         scale = np.float32(fit / best if best > NOTHING else 1)
         return total * scale, parts, scale
+
+    def _likeness(
+        self, evidence: Evidence, rows: Sequence[int], vectors: VectorsOf
+    ) -> Callable[[int, int], float]:
+        """Return a function that says how alike two of ``rows`` are.
+
+        It returns 0 if they are about different things, or by different speakers.
+        """
+        ids = [self._ids[row] for row in rows]
+        meant = vectors(ids) if evidence.meaning is not None else {}
+        units = {row: meant[i] for row, i in zip(rows, ids, strict=True) if i in meant}
+        terms = {row: self._lexical.terms(row) for row in rows}
+        people, speakers = self._features.order().among_people, self._features["speaker"]
+
+        def likeness(one: int, other: int) -> float:
+            if speakers[one] != speakers[other]:
+                return 0
+            shared = terms[one] & terms[other]
+            if evidence.numerals & (terms[one] ^ terms[other]):
+                return 0  # "INV-1" and "INV-2"
+            part = len(shared) / max(len(terms[one] | terms[other]), 1)
+            if people or part >= ALIKE:
+                return part if part >= ALIKE else 0
+            if evidence.meaning is not None and one in units and other in units:
+                cosine = float(np.einsum("ik,jk->ij", units[one], units[other]).max())
+                return cosine if cosine >= evidence.meaning.alike else 0
+            return part if shared & evidence.terms else 0
+
+        return likeness
 
     def _evidence(self, query: str, cosines: Mapping[str, float], now: datetime | None) -> Evidence:
         question = query_analysis.read(query, self._participants, now)
@@ -218,6 +264,8 @@ class RecallIndex:
             share=np.clip(words.rows / np.float32(words.most or 1), 0, 1),
             speaker=None if speaker is None else self._participants.number(speaker),
             tells_time=lexical.having(query_analysis.tells_time) if question.asks_when else None,
+            terms=lexical.numbers(question.terms),
+            numerals=lexical.numbers(filter(HAS_DIGIT, question.terms)),
             lately=question.lately,
             of_agent=question.of_agent,
             spans=[*question.spans, *spans_of(question.dates, self._features.years())],

@@ -135,6 +135,10 @@ class LexicalIndex:
         found[self._occurrences([term for term in self._numbers if wanted(term)])[0]] = True
         return found
 
+    def numbers(self, terms: Iterable[str]) -> frozenset[int]:
+        """Return the numbers of those of ``terms`` that rows have."""
+        return frozenset(self._numbers[term] for term in terms if term in self._numbers)
+
     def terms(self, row: int) -> frozenset[int]:
         """Return the numbers of the terms of a row."""
         end = int(self._lengths.rows[: row + 1].sum())

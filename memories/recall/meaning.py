@@ -25,12 +25,15 @@ class Meaning:
     Attributes:
         cosine: The standardised cosine; rows that are not among the nearest get the lowest known,
             and rows without a vector the mean, as far as is known which these are.
+        alike: The cosine that two texts about one thing probably have at least: to a question, one
+            message in fifteen has it.
         likeness: The cosine on a scale from 0, for unrelated texts, to 1; it is comparable between
             questions. :data:`FEW` messages that are unlike the question are assumed.
     """
 
     cosine: Floats
     likeness: Floats
+    alike: float
 
 
 def meaning(cosines: Mapping[int, float], there: NDArray[np.bool_]) -> Meaning | None:
@@ -54,7 +57,7 @@ def meaning(cosines: Mapping[int, float], there: NDArray[np.bool_]) -> Meaning |
     base = min(mean * count / (count + FEW), 0.99)
     likeness = np.zeros(len(there), np.float32)
     likeness[rows] = np.clip((values - base) / (1 - base), 0, 1)
-    return Meaning(standard, likeness)
+    return Meaning(standard, likeness, mean + 1.5 * spread)
 
 
 def _spread(values: NDArray[np.float64]) -> float:

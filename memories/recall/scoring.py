@@ -18,7 +18,7 @@ from agent_brain.memories.recall.meaning import Meaning
 
 Scores = NDArray[np.float32]
 Parts = dict[str, Scores]
-LONG_ENOUGH, TOO_LONG = 3.5, 4.0  # logarithms of some 30 and 55 words
+LONG_ENOUGH, TOO_LONG, ENDLESS = 3.5, 4.0, 6.5  # logarithms of some 30, 55 and 660 words
 REACH = 8  # messages to each side that are probably about the same subject
 
 
@@ -46,8 +46,8 @@ class Weights:
             the environment in memory".
         user: Each unit of the logarithm of how many times longer the messages of others are than
             those of the user: with the length of answers grows what they say in passing.
-        length: Subtracted for each unit of the logarithm of a message's words above
-            :data:`TOO_LONG`, as it takes the place of shorter ones.
+        length: Subtracted for each unit of the logarithm of a message's words from
+            :data:`TOO_LONG` to :data:`ENDLESS`, as it takes the place of shorter ones.
     """
 
     words: float = 0.2
@@ -57,7 +57,7 @@ class Weights:
     window: float = 0.4
     neighbours: float = 0.1
     answers: float = 0.1
-    fullness: float = 0.05
+    fullness: float = 0.02
     question: float = 0.05
     sitting: float = 0.4
     recent: float = 0.1
@@ -71,7 +71,7 @@ WITH_VECTORS = Weights()
 WORDS_ALONE = replace(WITH_VECTORS, words=0.5, neighbours=0.2)
 
 # that the newest is asked for, or short messages are wanted, holds for one user's own life only
-AMONG_PEOPLE = {"sitting": 0.0, "recent": 0.0, "lately": 0.0, "length": 0.0}
+AMONG_PEOPLE = {"fullness": 0.05, "sitting": 0.0, "recent": 0.0, "lately": 0.0, "length": 0.0}
 
 # The fit of a message with one cue only, where meaning is known too
 FIT_OF_WORDS = 0.5  # it has all words of the question
@@ -90,6 +90,8 @@ class Evidence:
         speaker: The number of the person whom the question is about; None for nobody.
         tells_time: Whether the message has a word of time, if the question asks for one.
         sittings: BM25 of each conversation, up to a pause.
+        terms: The numbers of the terms of the question.
+        numerals: Those of them that have digits.
         lately: Whether the question is about the present.
         of_agent: Whether it asks for what the agent has said.
         spans: The days that it names.
@@ -101,6 +103,8 @@ class Evidence:
     speaker: int | None
     tells_time: NDArray[np.bool_] | None
     sittings: Scores
+    terms: frozenset[int]
+    numerals: frozenset[int]
     lately: bool
     of_agent: bool
     spans: list[Span]
@@ -135,7 +139,8 @@ def _circumstances(evidence: Evidence, features: Features, weights: Weights) -> 
     parts = {"telling": np.minimum(lengths, LONG_ENOUGH) * np.float32(weights.fullness)}
     parts["telling"] -= asks * np.float32(weights.question)
     if not evidence.of_agent:
-        parts["telling"] -= np.maximum(lengths - TOO_LONG, 0) * np.float32(weights.length)
+        excess = np.clip(lengths, TOO_LONG, ENDLESS) - np.float32(TOO_LONG)
+        parts["telling"] -= excess * np.float32(weights.length)
     if order.longer:
         parts["role"] = (users ^ evidence.of_agent) * np.float32(weights.user * order.longer)
     best = evidence.sittings.max(initial=0)

@@ -90,6 +90,7 @@ class Search:
             now=now,
             min_score=min_score,
             itself=itself,
+            vectors=self._vectors.known,
         )
         return await anyio.to_thread.run_sync(search) if len(index) > EAGER else search()
 

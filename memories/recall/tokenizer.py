@@ -54,7 +54,7 @@ _UNSPACED = re.compile(f"[{UNSPACED}]")
 _PICTURE = re.compile(f"[{PICTURES}]")
 _HAN = re.compile(f"[{HAN}]")
 _JOINER = re.compile(r"[-_./:]")
-_DIGIT = re.compile(r"\d")
+HAS_DIGIT = re.compile(r"\d").search
 # the last letter of each block, and the Snowball stemmer for words that begin in it
 _STEMMERS = (
     ("\u024f", "english"),
@@ -150,7 +150,7 @@ def _characters(run: str) -> Iterator[str]:
 def _joined(run: str) -> Iterator[str]:
     """Yield the words of a run; one with digits, such as ``inv-2041``, is a name and whole too."""
     parts = _JOINER.split(run)
-    if len(parts) > 1 and _DIGIT.search(run):
+    if len(parts) > 1 and HAS_DIGIT(run):
         yield run[:LONGEST_TERM]
     for part in parts:
         yield _term(part[:LONGEST_TERM])
@@ -161,7 +161,7 @@ def _term(word: str) -> str:
 
     A word with digits may be a secret and is not kept in the cache.
     """
-    return _stem(word) if word.isalpha() or not _DIGIT.search(word) else word
+    return _stem(word) if word.isalpha() or not HAS_DIGIT(word) else word
 
 
 @lru_cache(maxsize=1 << 16)

@@ -1,23 +1,18 @@
-"""The best rows by score, and the newer ones first among those that say nearly the same."""
+"""The best rows by score, from several conversations, newer statements before older ones."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import islice
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agent_brain.memories.recall.features import Features
-
 Scores = NDArray[np.float32]
-COMPARED = 64  # of the best messages
+COMPARED = 10  # of the best messages
+MATCH = 0.3  # of that of the best, for messages that say something about what is asked
 SPREAD, SPREAD_OVER = 0.15, 512  # weight of the logarithm of a group's better rows, best rows
 STRETCHES = 4  # for each score that is looked for
-DECIMALS = 4  # to which scores are compared
-MARGIN = 0.15  # messages whose scores differ by more do not fit equally
-ALIKE = 0.25  # the part of their terms that two messages share ("I live in Rome", "… in Paris")
 
 
 def best_first(scores: Scores, count: int) -> list[int]:
@@ -74,54 +69,42 @@ def spread(scores: Scores, groups: NDArray[np.int32]) -> Scores:
     return added
 
 
-class _Fact(NamedTuple):
-    row: int
-    score: float
-    speaker: int
-    terms: frozenset[int]
-
-
 def newer_first(
-    scores: Scores, features: Features, terms: Callable[[int], frozenset[int]]
+    scores: Scores,
+    own: Scores,
+    times: NDArray[np.float64],
+    likeness: Callable[[int, int], float],
 ) -> Scores:
-    """Return what to add to ``scores`` so that newer facts come before older ones.
+    """Return what to add to ``scores`` so that newer statements come before older ones.
 
-    Facts change. Among messages of one speaker that share much of their wording and fit about as
-    well, the newer ones get the better scores; the order of all others stays as it is.
+    Facts change: "I live in Rome", and later "I moved to Porto". Of the best messages those that
+    match the question by themselves, at least a third as well as the best, probably say something
+    about the same thing if they are alike. Each older one gets the most similar newer one of the
+    same speaker before it, if that comes later; the order of all others stays as it is.
 
     Args:
         scores: The score of each row.
-        features: What is known of each row.
-        terms: Returns the terms of a row.
+        own: How well each row matches by itself.
+        times: When each row was said.
+        likeness: Returns how alike two rows are; 0 if they are about different things.
     """
     added = np.zeros(len(scores), np.float32)
-    near = np.flatnonzero(scores >= _lower_bound(scores, COMPARED) - 0.1**DECIMALS)
-    rows = near[best_first(np.round(scores[near], DECIMALS), COMPARED)].tolist()
-    speakers = features["speaker"][rows].tolist()
-    facts = [
-        _Fact(row, score, speaker, terms(row))
-        for row, score, speaker in zip(rows, scores[rows].tolist(), speakers, strict=True)
-    ]
-    while facts:
-        first, *others = facts
-        group = [first, *(fact for fact in others if _alike(first, fact))]
-        if len(group) > 1:
-            _exchange([fact.row for fact in group], scores, features["time"], added)
-        facts = [fact for fact in others if fact not in group]
+    best = best_first(scores, COMPARED)
+    match = max(own[best].max(initial=0), 0) * MATCH
+    about = [row for row in best if own[row] >= match]
+    age = {row: (np.nan_to_num(times[row], nan=-np.inf), row) for row in about}
+    order, moved = [*best], set[int]()
+    for older in about:
+        later = order[order.index(older) + 1 :]
+        newer = {row: likeness(older, row) for row in later if row in age and age[row] > age[older]}
+        row = max(newer, key=newer.__getitem__, default=older)
+        if newer.get(row) and row not in moved:
+            moved.add(row)
+            order.remove(row)
+            order.insert(order.index(older), row)
+    if moved:
+        least = np.float32(np.inf)
+        for row, score in zip(order, scores[best].tolist(), strict=True):
+            least = min(np.float32(score), np.nextafter(least, np.float32(-np.inf)))
+            added[row] = least - scores[row]
     return added
-
-
-def _alike(one: _Fact, other: _Fact) -> bool:
-    if one.speaker != other.speaker or one.score - other.score > MARGIN:
-        return False
-    shared = len(one.terms & other.terms)
-    return shared > 0 and shared >= ALIKE * (len(one.terms) + len(other.terms) - shared)
-
-
-def _exchange(rows: list[int], scores: Scores, times: NDArray[np.float64], added: Scores) -> None:
-    """Give the scores of ``rows`` to them by age, each newer one a better one, if only just."""
-    least = np.float32(-np.inf)
-    by_age = sorted(rows, key=lambda row: (np.nan_to_num(times[row], nan=-np.inf), row))
-    for row, score in zip(by_age, sorted(scores[row] for row in rows), strict=True):
-        least = max(score, np.nextafter(least, np.float32(np.inf)))
-        added[row] = least - scores[row]

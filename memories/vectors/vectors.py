@@ -397,6 +397,18 @@ class Vectors:
         held = await _nearest_of(self.held, unit, count)
         return {message_of(key): cosine for key, cosine in (stored | held).items()}
 
+    def known(self, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+        """Return the vectors of messages that are in RAM, as the rows of a matrix, by ID."""
+        import numpy as np
+
+        found = {}
+        for message_id in ids:
+            key = key_of(message_id, text_of(self._log.peek(message_id)) or "")
+            for vectors in (self.held, self._copy):
+                if vectors is not None and key in vectors:
+                    found[message_id] = np.stack([*vectors.rows([key]).values()])
+        return found
+
     async def _nearest_stored(
         self, store: ChromaStore, unit: NDArray[np.float32], count: int
     ) -> dict[str, float]:

@@ -272,7 +272,8 @@ async def test_expired_messages_are_not_found(embedder) -> None:
     assert await found(memory, "kitten") == []
 
 
-async def test_a_layered_memory_recalls_from_it(embedder) -> None:
+async def test_a_layered_memory_recalls_from_it() -> None:
+    embedder = WordsEmbedder(512)
     memory = LayeredMemory(WindowedMemory(max_messages=3), VectorMemory(embedder=embedder), k=1)
     await memory.update(said("my kitten is grey", *[f"noise {n}" for n in range(10)]))
     await memory.set_goal("what about the dog?")
