@@ -95,7 +95,7 @@ class SubnetState(OneTargetState):
             return
         async with await memory.branch(self.net.name) as fork:
             if self.goal is not None and not fork.resumed:
-                await fork.set_goal(await _resolve(self.goal, memory))
+                await fork.set_goal(goal_of(await _resolve(self.goal, memory), type(self)))
             branch = Branch("", self.net, fork)
             yield Delegate([branch], as_thoughts=self.as_thoughts)
         if branch.completed:  # after a limit, the state runs again on resume
@@ -223,6 +223,11 @@ def first_answer(memory: Memory, branches: Sequence[Branch]) -> str:
     """Return the answer of the branch that finished, or else the errors of the branches."""
     ended = [branch.answer for branch in branches if branch.completed]
     return ended[0] if ended else list_answers(memory, branches)
+
+
+def goal_of(goal: str | Message, cause: type[State]) -> Message:
+    """Return the goal of a branch; what a state writes is not the user's word."""
+    return goal if isinstance(goal, Message) else Message.user(goal, cause_by=cause)
 
 
 async def _resolve(goal: str | Goal, memory: Memory) -> str | Message:

@@ -32,6 +32,7 @@ from agent_brain.nets.composition import (
     OneTargetState,
     checked_text,
     failure_text,
+    goal_of,
 )
 from agent_brain.nets.delegation import Branch, Delegate
 from agent_brain.nets.kept_results import KeptResults, Part, RemainingBranches, name_of
@@ -195,7 +196,8 @@ class MapState(OneTargetState):
             async with one_at_a_time:
                 made = await memory.branch(name)
             if not made.resumed:
-                await made.set_goal(goal if isinstance(goal, Message) else to_text(goal))
+                text = goal if isinstance(goal, Message) else to_text(goal)
+                await made.set_goal(goal_of(text, type(self)))
             return made
 
         return [
