@@ -540,4 +540,4 @@ class _Indexed(View):
                 raise failure
             if embed:
                 index = self.indexing.index
-                await self.vectors.catch_up(0 if index is None else len(index))
+                await self.vectors.catch_up(0 if index is None else index.passages)

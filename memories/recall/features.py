@@ -20,6 +20,7 @@ ROW = np.dtype(
         ("time", np.float64),  # seconds since 1970; not a number if that is not known
         ("user", np.bool_),  # a person said it, and neither an assistant nor a tool
         ("asks", np.bool_),  # it is a question, and is rarely an answer
+        ("passages", np.uint16),  # that have vectors
         ("length", np.float32),  # the logarithm of the number of words
     ]
 )
@@ -74,8 +75,9 @@ class Features:
         users: Sequence[bool],
         asks: Sequence[bool],
         words: Sequence[int],
+        passages: Sequence[int],
     ) -> None:
-        """Add rows; ``words`` are how many words they have."""
+        """Add rows; ``words`` and ``passages`` are how many of them they have."""
         added = np.zeros(len(times), ROW)
         added["there"] = True
         added["speaker"] = speakers
@@ -83,6 +85,7 @@ class Features:
         added["time"] = [np.nan if time is None else time.timestamp() for time in times]
         added["asks"] = asks
         added["user"] = users
+        added["passages"] = passages
         added["length"] = np.log1p(words)
         self._table.extend(added)
         self._order = None

@@ -17,6 +17,7 @@ from agent_brain.memories.recall.features import Features
 from agent_brain.memories.recall.lexical import LexicalIndex
 from agent_brain.memories.recall.meaning import meaning
 from agent_brain.memories.recall.participants import NOBODY, Labels, Participants
+from agent_brain.memories.recall.passages import passages
 from agent_brain.memories.recall.scoring import Evidence, Parts, Scores, best_fit, score
 from agent_brain.memories.recall.tokenizer import HAS_DIGIT, count_words
 from agent_brain.memories.recall.top_k import (
@@ -92,6 +93,11 @@ class RecallIndex:
     def __contains__(self, item_id: object) -> bool:
         return item_id in self._rows
 
+    @property
+    def passages(self) -> int:
+        """How many passages the messages have."""
+        return int(self._features["passages"].sum())
+
     def add(self, items: Iterable[Item]) -> None:
         """Add ``items`` in the order in which they were said; known IDs are ignored."""
         with self._lock:
@@ -108,6 +114,7 @@ class RecallIndex:
                 users=[item.role in (None, "user") for item in fresh],
                 asks=[query_analysis.asks(item.text) for item in fresh],
                 words=[count_words(item.text) for item in fresh],
+                passages=[len(passages(item.text)) for item in fresh],
             )
             first = len(self._ids)
             self._ids += (item.id for item in fresh)

@@ -13,7 +13,8 @@ from agent_brain.common.secrets import get_logger
 from agent_brain.memories.embedders import embed_all
 from agent_brain.memories.errors import EmbeddingError
 from agent_brain.memories.recall.indexing import EAGER
-from agent_brain.memories.vectors.vectors import Vectors, embedded
+from agent_brain.memories.recall.passages import shortened
+from agent_brain.memories.vectors.vectors import Vectors
 
 if TYPE_CHECKING:
     from agent_brain.memories.recall.index import Hit, RecallIndex
@@ -68,7 +69,7 @@ class Search:
         Raises:
             EmbedderMismatchError: The messages were embedded by another model.
         """
-        index, question = self._index, embedded(question)
+        index, question = self._index, shortened(question)
         if index is None or not question.strip():
             return []
         vector = await self._embed(index.dense_question(question), patient=patient)

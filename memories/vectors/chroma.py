@@ -1,7 +1,7 @@
 """The vectors of one session in Chroma: on a server, or behind a given client.
 
 Each session has a collection of its own, so that a query needs no filter. The ID of a row is its
-key: a fingerprint of the embedded text followed by the message ID. There is no metadata and no
+key: a fingerprint of the embedded passage followed by the message ID. There is no metadata and no
 text, so forgotten messages leave no words behind. Whatever is missing is embedded again from the
 messages.
 """
@@ -335,7 +335,7 @@ def digest(text: str, length: int) -> str:
 
 
 def key_of(message_id: str, text: str) -> str:
-    """Return the key of a message's vector: it changes with the text."""
+    """Return the key of the vector of a message's text or passage: it changes with the text."""
     return digest(text, DIGITS) + message_id
 
 

@@ -22,11 +22,11 @@ import anyio
 import anyio.to_thread
 
 from agent_brain.common.secrets import get_logger
-from agent_brain.common.text import shorten
 from agent_brain.memories.embedders import Embedder, embed_all
 from agent_brain.memories.errors import EmbedderMismatchError, EmbeddingError, VectorStoreError
 from agent_brain.memories.message import Message
 from agent_brain.memories.recall.indexing import EAGER, is_recalled, text_of
+from agent_brain.memories.recall.passages import passages
 from agent_brain.memories.store.log import MessageLog
 from agent_brain.memories.vectors.chroma import ChromaStore, key_of, message_of
 
@@ -37,13 +37,12 @@ if TYPE_CHECKING:
     from agent_brain.memories.vectors.ram import RamVectors
 
 log = get_logger(__name__)
-EMBEDDED_TOKENS = 2_000  # of a message; of a longer one the beginning and the end are embedded
 EXACT = 20_000  # stored vectors that are searched in RAM, which takes 30 MB with 384 numbers each
 SAVE_AT = 64  # vectors that wait to be stored; until then they are in RAM only
 
 
 class Vectors:
-    """The vectors of the messages of one session.
+    """The vectors of the messages of one session; a long message has one for each passage.
 
     Args:
         embedder: Makes them; None for a memory without vectors.
@@ -73,9 +72,9 @@ class Vectors:
         self._storing = anyio.Lock()  # held while the store and the copy change
         self._connected = False
         self._compared = False  # each message without a vector is in one of these:
-        self._asked: dict[str, str] = {}  # texts by ID that may have a vector already
-        self._fresh: dict[str, str] = {}  # texts to embed
-        self._refused: dict[str, str] = {}  # texts on which the embedder has failed
+        self._asked: dict[str, str] = {}  # passages by key that may have a vector already
+        self._fresh: dict[str, str] = {}  # passages to embed
+        self._refused: dict[str, str] = {}  # passages on which the embedder has failed
         self._together = 1  # how many of the refused are tried at once
         self._early: dict[str, NDArray[np.float32]] = {}  # of messages that are not recorded yet
         self._writing: AbstractSet[str] = frozenset()  # keys that are being stored
@@ -94,18 +93,21 @@ class Vectors:
     def add(self, texts: Mapping[str, str]) -> None:
         """Add texts by message ID, to be embedded by the next :meth:`catch_up`."""
         if self.embedder is not None and self._compared:
-            self._asked.update(texts)
+            for message_id, text in texts.items():
+                self._asked.update(keys_of(message_id, text))
 
     def remove(self, messages: Iterable[Message]) -> None:
         """Remove the vectors of messages."""
         if self.embedder is None:
             return
-        for message in messages:
-            key = key_of(message.id, message.content)
-            waited = [texts.pop(message.id, None) for texts in (self._fresh, self._refused)]
+        keys = (
+            (key, message) for message in messages for key in keys_of(message.id, message.content)
+        )
+        for key, message in keys:
+            waited = [texts.pop(key, None) for texts in (self._fresh, self._refused)]
             here = self.held is not None and self.held.remove(key)
             self._forget([key])
-            self._asked.pop(message.id, None)
+            self._asked.pop(key, None)
             self._early.pop(key, None)
             stored = is_recalled(message) and not here and not any(waited)
             if (stored or key in self._writing) and not self.readonly:
@@ -191,7 +193,7 @@ class Vectors:
         """Make vectors for all messages.
 
         Args:
-            count: How many messages there are that can be found.
+            count: How many passages there are that can be found.
             strict: Raise if the embedder fails, instead of trying again the next time.
 
         Raises:
@@ -231,7 +233,9 @@ class Vectors:
             stored = await store.keys()
         missing, extra = await anyio.to_thread.run_sync(_differences, self._log, ids, stored | here)
         self._compared, self._opening = True, False
-        self._asked.update((i, text) for i, text in missing.items() if i in self._log)
+        self._asked.update(
+            (key, text) for key, text in missing.items() if message_of(key) in self._log
+        )
         if self.held is not None:
             for key in extra & here:
                 self.held.remove(key)
@@ -243,21 +247,21 @@ class Vectors:
         return self._opening and messages > EAGER and messages == vectors
 
     async def _look_up(self) -> None:
-        """Find out which texts have a vector already."""
-        keys = {key_of(message_id, text): message_id for message_id, text in self._asked.items()}
+        """Find out which passages have a vector already."""
+        keys = [*self._asked]
         known: AbstractSet[str] = frozenset(() if self.held is None else self.held.keys())
         if keys and self.store is not None and self.shared:
-            known |= await self.store.having([*keys])
-        for key, message_id in keys.items():
-            text = self._asked.pop(message_id, None)
-            if text is not None and key not in known and message_id not in self._refused:
-                self._fresh[message_id] = text
+            known |= await self.store.having(keys)
+        for key in keys:
+            text = self._asked.pop(key, None)
+            if text is not None and key not in known and key not in self._refused:
+                self._fresh[key] = text
 
     def _claimed(self, key: str) -> bool:
         """Return whether a key is that of a message as it is now."""
         message_id = message_of(key)
         text = text_of(self._log.peek(message_id))
-        return text is not None and key_of(message_id, text) == key
+        return text is not None and key in keys_of(message_id, text)
 
     async def _embed_texts(self, embedder: Embedder, *, strict: bool) -> None:
         """Embed what waits, in batches of like length, as models pad a batch to its longest text.
@@ -272,9 +276,9 @@ class Vectors:
             among = self._refused if again else self._fresh
             batch = dict(islice(among.items(), self._together if again else embedder.batch_size))
             if not await self._embed_batch(embedder, batch, strict=strict):
-                for message_id in batch:
-                    if message_id in among:
-                        self._refused[message_id] = among.pop(message_id)
+                for key in batch:
+                    if key in among:
+                        self._refused[key] = among.pop(key)
                 self._together = max(1, len(batch) // 2)
                 return
             if again:
@@ -283,8 +287,7 @@ class Vectors:
     async def _embed_batch(
         self, embedder: Embedder, batch: dict[str, str], *, strict: bool
     ) -> bool:
-        keys = {message_id: key_of(message_id, text) for message_id, text in batch.items()}
-        texts = {i: embedded(text) for i, text in batch.items() if keys[i] not in self._early}
+        texts = {key: text for key, text in batch.items() if key not in self._early}
         try:
             made = dict(zip(texts, await embed_all(embedder, [*texts.values()]), strict=True))
         except Exception as error:
@@ -302,16 +305,12 @@ class Vectors:
                 raise
             return False
         self.failing = False
-        made.update((i, self._early.pop(key)) for i, key in keys.items() if key in self._early)
-        wanted = {}
-        for message_id, text in batch.items():
-            if text in (self._fresh.get(message_id), self._refused.get(message_id)):
-                wanted[keys[message_id]] = made[message_id]
-        self._hold(wanted)
-        for message_id in batch:
-            if keys[message_id] in wanted:
-                self._fresh.pop(message_id, None)
-                self._refused.pop(message_id, None)
+        made.update((key, self._early.pop(key)) for key in batch if key in self._early)
+        wanted = {key for key in batch if key in self._fresh or key in self._refused}
+        self._hold({key: vector for key, vector in made.items() if key in wanted})
+        for key in wanted:
+            self._fresh.pop(key, None)
+            self._refused.pop(key, None)
         return True
 
     def _hold(self, vectors: Mapping[str, NDArray[np.float32]]) -> None:
@@ -340,8 +339,10 @@ class Vectors:
         self._early = {}
         if embedder is None or embedder.dimension is not None or known is None or self.failing:
             return
-        texts = {key_of(m.id, m.content): embedded(m.content) for m in coming if is_recalled(m)}
-        texts = dict(islice(texts.items(), embedder.batch_size))
+        pairs = (
+            pair for m in coming if is_recalled(m) for pair in keys_of(m.id, m.content).items()
+        )
+        texts = dict(islice(pairs, embedder.batch_size))
         if not texts:
             return
         try:
@@ -371,9 +372,10 @@ class Vectors:
     # Searching
 
     async def nearest(self, vector: NDArray[np.float32], count: int) -> dict[str, float]:
-        """Return the cosines, by message ID, of about the ``count`` nearest vectors.
+        """Return the cosines, by message ID, of about the ``count`` nearest messages.
 
-        If the store fails, they are those of the vectors in RAM.
+        That of a long message is that of its nearest passage. If the store fails, they are those of
+        the vectors in RAM.
 
         Args:
             vector: What is compared with, of any length.
@@ -389,13 +391,22 @@ class Vectors:
         if not unit.any():
             return {}
         stored = {}
+        few = count * self._passages_each()
         if self.store is not None:
             try:
-                stored = await self._nearest_stored(self.store, unit, count)
+                stored = await self._nearest_stored(self.store, unit, few)
             except VectorStoreError:
                 log.warning("The vectors cannot be searched, so words decide", exc_info=True)
-        held = await _nearest_of(self.held, unit, count)
-        return {message_of(key): cosine for key, cosine in (stored | held).items()}
+        cosines = stored | await _nearest_of(self.held, unit, few)
+        nearest: dict[str, float] = {}
+        for key in sorted(cosines, key=cosines.__getitem__, reverse=True):
+            nearest.setdefault(message_of(key), cosines[key])
+        return dict(islice(nearest.items(), count))
+
+    def _passages_each(self) -> int:
+        """Return about how many passages a message has."""
+        vectors = sum(len(part) for part in (self.held, self._copy) if part is not None)
+        return max(1, -(-vectors // max(len(self._log), 1)))
 
     def known(self, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         """Return the vectors of messages that are in RAM, as the rows of a matrix, by ID."""
@@ -403,10 +414,13 @@ class Vectors:
 
         found = {}
         for message_id in ids:
-            key = key_of(message_id, text_of(self._log.peek(message_id)) or "")
-            for vectors in (self.held, self._copy):
-                if vectors is not None and key in vectors:
-                    found[message_id] = np.stack([*vectors.rows([key]).values()])
+            keys = keys_of(message_id, text_of(self._log.peek(message_id)) or "")
+            parts = [part for part in (self.held, self._copy) if part is not None]
+            rows = [
+                row for part in parts for row in part.rows(k for k in keys if k in part).values()
+            ]
+            if rows:
+                found[message_id] = np.stack(rows)
         return found
 
     async def _nearest_stored(
@@ -525,22 +539,22 @@ async def _nearest_of(
     return vectors.nearest(unit, count)
 
 
-def embedded(text: str) -> str:
-    """Return what is embedded of a message's text."""
-    return shorten(text, EMBEDDED_TOKENS)
+def keys_of(message_id: str, text: str) -> dict[str, str]:
+    """Return the passages of a message by the keys of their vectors."""
+    return {key_of(message_id, passage): passage for passage in passages(text)}
 
 
 def _differences(
     messages: MessageLog, ids: Iterable[str], keys: AbstractSet[str]
 ) -> tuple[dict[str, str], set[str]]:
-    """Return the texts, by ID, that have no key in ``keys``, and the keys that have no text."""
+    """Return the passages, by key, that are not in ``keys``, and the keys that have no passage."""
     missing, extra = {}, {*keys}
     for message_id in ids:
         text = text_of(messages.peek(message_id))
         if text is not None:
-            key = key_of(message_id, text)
-            if key in keys:
-                extra.discard(key)
-            else:
-                missing[message_id] = text
+            for key, passage in keys_of(message_id, text).items():
+                if key in keys:
+                    extra.discard(key)
+                else:
+                    missing[key] = passage
     return missing, extra

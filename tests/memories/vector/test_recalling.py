@@ -20,6 +20,7 @@ from agent_brain.memories import (
     WindowedMemory,
     create_memory,
 )
+from agent_brain.memories.recall.passages import LONGEST
 from agent_brain.tools import Action
 from tests.memories.vector.support import WordsEmbedder, found, index_of, said
 
@@ -385,3 +386,17 @@ async def test_what_is_pinned_after_it_left_the_recent_end_is_shown_again() -> N
     await memory.update([Message.user("next")])
     held = [m.content for m in await memory.context() if await memory.get(m.id)]
     assert held == ["goal", "next"]
+
+
+async def test_a_long_message_is_found_by_a_passage_and_a_short_one_has_one_vector() -> None:
+    embedder = WordsEmbedder(512)
+    memory = VectorMemory(embedder=embedder)
+    rest = " ".join(f"Item {n} of the long list is about nothing." for n in range(60))
+    await memory.update(said("We drove home", f"{rest}\n{'My kitten sleeps. ' * 30}", "It rained"))
+    assert len(embedder.texts) == len(memory._vectors.held or ()) > 6
+    assert {"We drove home", "It rained"} < {*embedder.texts}
+    assert max(map(len, embedder.texts)) <= LONGEST
+    best = max(await memory.recall("my dog?", 3), key=lambda hit: hit.why["meaning"])
+    assert "kitten" in best.message.content
+    await memory.forget(best.message.id)
+    assert len(memory._vectors.held or ()) == 2
