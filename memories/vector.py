@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import partial
 from os import PathLike
@@ -17,7 +17,7 @@ from agent_brain.common.text import count_tokens
 from agent_brain.common.values import is_count
 from agent_brain.memories.embedders import Embedder, EmbedderLike, as_embedder
 from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError
-from agent_brain.memories.message import Message, Role, checked_messages
+from agent_brain.memories.message import Message, checked_messages
 from agent_brain.memories.options import StoreOptions
 from agent_brain.memories.recall.indexing import EAGER, Indexing
 from agent_brain.memories.recall.results import (
@@ -29,7 +29,13 @@ from agent_brain.memories.recall.results import (
     report_recalled,
 )
 from agent_brain.memories.recall.search import Search
-from agent_brain.memories.recall.tenant import Scope, TenantSessions, checked_scope
+from agent_brain.memories.recall.tenant import (
+    Part,
+    Scope,
+    TenantSessions,
+    Together,
+    checked_scope,
+)
 from agent_brain.memories.runs.work import EMBEDDING
 from agent_brain.memories.store.checks import whole_number
 from agent_brain.memories.store.filters import Keep, Query, Where, checked_text
@@ -402,30 +408,35 @@ class VectorMemory(StoredMemory):
         query_filter = Query(where=where, since=since, until=until)
         min_score = checked_score(min_score)
         with self.work_for(EMBEDDING):
-            wider = self._wider(k)
-            found = await self._recall(query, wider, query_filter, min_score)
-            if everywhere and not tool_results:
-                query_filter = Query(where=_said(where), since=since, until=until)
-            for memory in await self._others() if everywhere else ():
-                memory._indexed.questions = self._indexed.questions  # embedded once
-                found += await memory._recall(query, wider, query_filter, min_score)
-        if everywhere:
-            found = sorted(found, key=lambda each: -each.score)[:wider]
+            sessions = await self._together(tool_results=tool_results) if everywhere else None
+            found = await self._recall(query, self._wider(k), query_filter, min_score, sessions)
         return await self._in_order(query, found, k)
 
     async def _recall(
-        self, query: str, k: int, wanted: Query, min_score: float | None
+        self,
+        query: str,
+        k: int,
+        wanted: Query,
+        min_score: float | None,
+        sessions: Together | None,
     ) -> list[Recalled]:
         fits = wanted.predicate()
         await self.open()
         await self._indexed.wake()
 
-        def accepted(message_id: str) -> bool:
-            message = self.store.log.get(message_id)
+        def get(item_id: str) -> tuple[str, Message | None]:
+            if sessions is not None:
+                return sessions.find(item_id)
+            return self._session_name, self.store.log.get(item_id)
+
+        def accepted(item_id: str) -> bool:
+            message = get(item_id)[1]
             return message is not None and fits(message)
 
-        goal = await self.goal()
-        hits = await self._search().find(
+        goal, itself = await self.goal(), self.store.goal_id
+        if sessions is not None and itself is not None:
+            itself = sessions.id_in(self._session_name, itself)
+        hits = await self._search(sessions).find(
             query,
             k,
             None if wanted.where is None else accepted,
@@ -433,21 +444,32 @@ class VectorMemory(StoredMemory):
             wanted.until,
             now=self.store.clock(),
             min_score=min_score,
-            itself=self.store.goal_id if goal and goal[0].content == query else None,
+            itself=itself if goal and goal[0].content == query else None,
         )
-        return self._told(hits)
+        found = [(hit, *get(hit.id)) for hit in hits]
+        return [Recalled(m, hit.score, hit.why, name) for hit, name, m in found if m is not None]
 
-    def _search(self) -> Search:
+    def _search(self, sessions: Together | None = None) -> Search:
         indexed = self._indexed
+        if sessions is not None:
+            return Search(sessions.index, sessions, indexed.questions)
         return Search(indexed.indexing.index, indexed.vectors, indexed.questions)
 
-    async def _others(self) -> list[VectorMemory]:
-        """Return memories of the other sessions of the tenant."""
+    async def _together(self, *, tool_results: bool) -> Together:
+        """Return all sessions of the tenant, ready to be searched."""
+        await self.open()
+        await self._indexed.wake()
         if self._other_sessions is None:
             assert self.journal is not None
             assert self._tenant is not None
             self._other_sessions = TenantSessions(self.journal, self._tenant, self._reader)
-        return await self._other_sessions.but(self._session_name)
+        others = await self._other_sessions.but(self._session_name)
+        for memory in others:
+            await memory._indexed.wake()
+        together = self._other_sessions.together[tool_results]
+        parts = {m._session_name: Part(m.store.log, m._vectors) for m in (self, *others)}
+        await together.catch_up(self._session_name, parts)
+        return together
 
     def _reader(self, session: str) -> VectorMemory:
         return VectorMemory(
@@ -461,12 +483,6 @@ class VectorMemory(StoredMemory):
             shared=True,
             **self._vectors_at,
         )
-
-
-def _said(where: Where | None) -> Callable[[Message], bool]:
-    """Return a filter that leaves out results of tools, besides what ``where`` leaves out."""
-    fits = Query(where=where).predicate()
-    return lambda message: message.role is not Role.TOOL and fits(message)
 
 
 class _Indexed(View):

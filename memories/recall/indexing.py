@@ -158,7 +158,7 @@ def _fields(line: str) -> dict[str, Any]:
     return fields
 
 
-def _item(message: Message | str | None) -> Item | None:
+def as_item(message: Message | str | None) -> Item | None:
     """Return a message as the index takes it; None if it is not recalled."""
     from agent_brain.memories.recall.index import Item
 
@@ -188,6 +188,6 @@ def _new_index() -> RecallIndex:
 
 def _add(index: RecallIndex, messages: Iterable[Message | str | None]) -> dict[str, str]:
     """Add messages, which may be JSON text, to ``index``; return the texts of those by ID."""
-    items = [item for item in map(_item, messages) if item is not None]
+    items = [item for item in map(as_item, messages) if item is not None]
     index.add(items)
     return {item.id: item.text for item in items}

@@ -18,6 +18,7 @@ from agent_brain.memories.vectors.vectors import Vectors
 
 if TYPE_CHECKING:
     from agent_brain.memories.recall.index import Hit, RecallIndex
+    from agent_brain.memories.recall.tenant import Together
 
 log = get_logger(__name__)
 NEAREST_FILTERED = 2_000  # with filters, as most of them may not pass
@@ -34,7 +35,7 @@ class Search:
     """
 
     def __init__(
-        self, index: RecallIndex | None, vectors: Vectors, questions: dict[str, Any]
+        self, index: RecallIndex | None, vectors: Vectors | Together, questions: dict[str, Any]
     ) -> None:
         self._index = index
         self._vectors = vectors

@@ -112,6 +112,24 @@ async def test_a_question_to_all_sessions_is_embedded_once(embedder) -> None:
     assert embedder.texts.count("dog") == 1
 
 
+async def test_many_sessions_are_ranked_as_one_memory_of_all_of_them(embedder) -> None:
+    journal, whole = RamJournal(), VectorMemory(embedder=embedder)
+    texts = ["My kitten sleeps", "a truck", "kitten food", "the dog of a friend", "It rained"]
+    for day, text in enumerate(texts * 3):
+        at = datetime(2025, 3, 1 + day, tzinfo=UTC)
+        message = Message.user(f"{text} {day}", created_at=at, metadata={"session": f"s{day % 4}"})
+        await whole.update([message])
+        one = VectorMemory(journal=journal, tenant="t", session=f"s{day % 4}", embedder=embedder)
+        await one.update([message])
+        await one.aclose()
+    memory = VectorMemory(journal=journal, tenant="t", session="s0", embedder=embedder)
+    for question in ("kitten", "which dog?", "truck now"):
+        together = await memory.recall(question, 9, scope="tenant")
+        alone = await whole.recall(question, 9)
+        assert [hit.message.id for hit in together] == [hit.message.id for hit in alone]
+        assert [hit.score for hit in together] == pytest.approx([hit.score for hit in alone])
+
+
 async def test_filters_and_scores_hold_for_all_sessions() -> None:
     journal, start = RamJournal(), datetime(2025, 3, 1, tzinfo=UTC)
     for day in range(4):
