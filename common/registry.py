@@ -25,11 +25,14 @@ class Registry(Generic[T]):
         self._checked: set[tuple[str, ...]] = set()
 
     def register(self, name: str, factory: Callable[..., T]) -> None:
-        """Register ``factory`` under ``name``, which must not belong to another one."""
+        """Register ``factory`` under ``name``, which must not belong to another one.
+
+        A definition that is run again, as in a notebook, replaces itself.
+        """
         if not callable(factory):
             raise self._error(f"{factory!r} is not callable: register a class or a function")
         known = self.find(name)
-        if known is not None and known is not factory:
+        if known is not None and _place(known) != _place(factory):
             raise self._error(
                 f"A {self._noun} named {name!r} is already registered ({known!r}): use another name"
             )
@@ -77,3 +80,9 @@ class Registry(Generic[T]):
 
 def _key(name: str) -> str:
     return name.casefold().replace("-", "_")
+
+
+def _place(factory: Callable[..., object]) -> object:
+    """Return where a class or a function is defined; itself if that is inside a function."""
+    name = getattr(factory, "__qualname__", "<")
+    return factory if "<" in name else (factory.__module__, name)

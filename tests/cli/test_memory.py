@@ -38,6 +38,7 @@ LONG = [Message.user(f"Talk {n}: " + "and so on " * 40) for n in range(300)]
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # LiteLLM knows no other
 @pytest.mark.parametrize(("model", "whole"), [("demo", False), ("gpt-4o-mini", True)])
 async def test_a_conversation_is_shown_whole_as_long_as_the_model_can_read_it(
     model, whole, tmp_path

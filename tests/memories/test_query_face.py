@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import Any
 
 import pytest
@@ -139,7 +138,7 @@ async def test_kept_values_are_copies_and_part_of_snapshots() -> None:
         MessagesMemory,
         WindowedMemory,
         VectorMemory,
-        partial(MessagesMemory, journal=RamJournal()),
+        lambda: MessagesMemory(journal=RamJournal()),
         lambda: TodoMemory(MessagesMemory()),
         lambda: LayeredMemory(WindowedMemory(max_messages=2), MessagesMemory()),
         lambda: DurableMemory(FakeMemory, journal=RamJournal()),

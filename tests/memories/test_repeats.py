@@ -39,8 +39,8 @@ def yes(**fields: Any) -> Message:
     [
         *map(partial, [MessagesMemory, WindowedMemory, SummaryMemory, VectorMemory]),
         partial(create_memory, "layered"),
-        partial(MessagesMemory, journal=RamJournal()),
-        partial(DurableMemory, FakeMemory, journal=RamJournal()),
+        lambda **options: MessagesMemory(journal=RamJournal(), **options),
+        lambda **options: DurableMemory(FakeMemory, journal=RamJournal(), **options),
     ],
 )
 async def test_what_is_said_again_in_a_turn_is_added_once(make) -> None:
