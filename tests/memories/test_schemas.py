@@ -57,7 +57,7 @@ def test_data_imports_nothing_and_says_what_is_missing() -> None:
         stored("wave:Wave_read", {}).data(Town)
     assert "wave" not in sys.modules
     with pytest.raises(MemoryUseError, match=r"does not fit its schema.*people"):
-        stored("city", {"name": "Porto", "people": "many"}).data(Town)
+        stored("town", {"name": "Porto", "people": "many"}).data(Town)
 
 
 def test_what_cannot_be_registered_is_refused() -> None:
@@ -81,7 +81,7 @@ def test_a_class_that_is_defined_again_replaces_itself() -> None:
         cell: dict[str, Any] = {"BaseModel": BaseModel, "__name__": "cell"}
         exec(code, cell)
         river = register_schema(cell["River"])
-    assert isinstance(Message.user("x").with_data(river(name="Douro")).data(), river)
+    assert isinstance(Message.user("x").with_data(river(name="Douro")).data(river), river)
     other: dict[str, Any] = {"BaseModel": BaseModel, "__name__": "other"}
     exec(code, other)
     with pytest.raises(MemoryDefinitionError, match="already registered"):
