@@ -9,7 +9,7 @@ from contextlib import nullcontext, suppress
 from datetime import datetime, timedelta
 from functools import partial
 from operator import attrgetter
-from typing import Any, Self, TypeVar, Unpack, cast
+from typing import Any, ClassVar, Self, TypeVar, Unpack, cast
 
 from pydantic import JsonValue, ValidationError
 
@@ -25,7 +25,12 @@ from agent_brain.memories.branches.copying import (
 )
 from agent_brain.memories.branches.counts import read_branch_counts
 from agent_brain.memories.control import Control
-from agent_brain.memories.errors import JournalError, MemoryUseError, ReadOnlyMemoryError
+from agent_brain.memories.errors import (
+    JournalError,
+    MemoryDefinitionError,
+    MemoryUseError,
+    ReadOnlyMemoryError,
+)
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.message import Message, as_message, checked_messages
 from agent_brain.memories.options import StoreOptions, refuse_others
@@ -61,7 +66,7 @@ from agent_brain.memories.store.options import JournalLike
 from agent_brain.memories.store.repeats import unrepeated
 from agent_brain.memories.store.retagging import Retagged, Retagging
 from agent_brain.memories.store.rollback import undo_step
-from agent_brain.memories.store.session import Session
+from agent_brain.memories.store.session import USER_SESSION, Session
 from agent_brain.memories.store.snapshot import Snapshot, check_snapshot
 from agent_brain.memories.store.store import MessageStore
 from agent_brain.memories.store.turns import note_turn, turn_notes, values_with_turns
@@ -127,6 +132,7 @@ class StoredMemory(Retagged, Exported):
     """
 
     begins_with_goal = True
+    _of_user: ClassVar[bool] = False  # whether it stores what is known about a user
 
     def __init__(
         self,
@@ -139,6 +145,11 @@ class StoredMemory(Retagged, Exported):
         refuse_others(type(self), options)
         self.store = MessageStore([*views] or [Everything()], **options)
         session, tenant = options.get("session", "default"), options.get("tenant")
+        if session == USER_SESSION and not self._of_user:
+            raise MemoryDefinitionError(
+                f"session={session!r} is where UserMemory stores what is known about the tenant: "
+                "take another name"
+            )
         self._conversation = _conversation(self.store.session, session, tenant)
 
     @property

@@ -120,6 +120,8 @@ def as_item(message: Message) -> BaseModel | None:
 class UserLog(VectorMemory):
     """The session that stores what is known about a user, in a message for each item."""
 
+    _of_user = True
+
     def __init__(self, **options: Any) -> None:
         super().__init__(recent=1, k=0, **options)
         self._read_at: tuple[int, int] | None = None

@@ -169,5 +169,7 @@ async def test_wrong_input_is_refused_with_what_to_do() -> None:
         UserMemory(approve=["forgett"])
     with pytest.raises(MemoryDefinitionError, match="profile_tokens"):
         UserMemory(profile_tokens=-1)
+    with pytest.raises(MemoryDefinitionError, match="is where UserMemory stores"):
+        MessagesMemory(journal=RamJournal(), session="(user)", tenant="ann")
     with pytest.raises(MemoryDefinitionError, match="already"):
         user.over(user.over(WindowedMemory()))
