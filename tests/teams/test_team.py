@@ -372,7 +372,7 @@ async def test_an_interrupted_agent_that_the_team_lacks_is_reported(
     known: bool, tmp_path: Any
 ) -> None:
     def brains(shared: SharedMemory, names: str) -> list[Brain[Any]]:
-        turns = {"a": ["A."], "b": [OSError("down"), "B."]}
+        turns = {"a": ["A.", "A."], "b": [OSError("down"), "B."]}  # A may be cut off by the error
         return [
             agent(shared, name, turns[name], watch={"task"}, memory="windowed") for name in names
         ]
