@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from pydantic import BaseModel
 
 from agent_brain.memories.base import Memory
+from agent_brain.memories.branches.forgetting import stored_in
 from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.message import Message, Role, is_partial
 from agent_brain.memories.messages import MessagesMemory
@@ -22,7 +23,7 @@ from agent_brain.memories.user.facts import OWN, Again, Fact
 from agent_brain.memories.user.log import ReadUpTo
 from agent_brain.memories.user.novelty import says_something
 from agent_brain.memories.user.origins import own_words
-from agent_brain.memories.wrapper import WrappingMemory
+from agent_brain.memories.wrapper import offers
 
 if TYPE_CHECKING:
     from agent_brain.memories.journal.base import Journal
@@ -51,6 +52,11 @@ class Learned:
     facts: tuple[Fact, ...] = ()
     refused: tuple[Refusal, ...] = ()
     replaced: tuple[str, ...] = ()
+
+    @property
+    def reasons(self) -> Counter[str]:
+        """How many drafts were refused, by reason."""
+        return Counter(refusal.reason.partition(":")[0] for refusal in self.refused)
 
     def __add__(self, other: Learned) -> Learned:
         return Learned(
@@ -122,7 +128,7 @@ async def opened(
             "none: pass the memory of the conversation"
         )
     else:
-        name, session, journal, same = conversation, conversation, user.journal, True
+        name, session, journal = conversation, conversation, user.journal
     tenant = user.tenant if isinstance(conversation, str) else conversation.tenant
     entries = await journal.last(session_key(session, tenant))
     if not entries and isinstance(conversation, str):
@@ -153,10 +159,7 @@ async def _news(
     memory: Memory, before: ReadUpTo
 ) -> tuple[ReadUpTo, list[Message], Sequence[Message], int]:
     """Return how far a memory was read, what is new, what came before that, and a cursor."""
-    inner = memory
-    while isinstance(inner, WrappingMemory) and inner.wrapped:
-        inner = inner.wrapped[0]
-    if not hasattr(inner, "find_news"):  # of four methods
+    if not offers(memory, "find_news"):  # of four methods
         told = [*await memory.dump(), *await memory.goal()]
         news, cursor = sorted(told, key=lambda message: message.created_at), 0
     else:
@@ -168,7 +171,8 @@ async def _news(
     ids = [message.id for message in news]
     behind = ids.index(before.last) + 1 if before.last in ids else 0
     seen: Sequence[Message] = news[max(behind - SEEN, 0) : behind]
-    if not seen and isinstance(inner, StoredMemory) and news:
+    inner = next(stored_in(memory), None)
+    if not seen and inner is not None and news:
         log = inner.store.log
         known = [*log.ids()]
         at = known.index(news[0].id) if news[0].id in log else 0
@@ -262,11 +266,10 @@ async def write(user: UserMemory, reading: Reading, drafts: Sequence[Draft]) -> 
             refused.append(found)
             if found.fact is not None and found.same is not None:
                 again += said_again(found.fact, found.same, log.all(Again))
-        counts = Counter(reading.before.refused)
-        counts.update(refusal.reason.partition(":")[0] for refusal in refused)
         learned = Learned(
             len(reading.batch.messages), int(reading.worthwhile), tuple(facts), tuple(refused)
         )
+        counts = Counter(reading.before.refused) + learned.reasons
         return [*facts, *again, reading.after.model_copy(update={"refused": dict(counts)})]
 
     await user.log.write(plan)
@@ -284,7 +287,7 @@ def report_learned(memory: Memory, learned: Learned, session: str | None) -> Non
             session=session,
             added=tuple(fact.id for fact in learned.facts),
             replaced=learned.replaced,
-            refused=dict(Counter(refusal.reason.partition(":")[0] for refusal in learned.refused)),
+            refused=dict(learned.reasons),
             read=learned.messages,
             calls=learned.calls,
         )

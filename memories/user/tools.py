@@ -52,7 +52,6 @@ def tools_of(user: UserMemory) -> list[BaseTool]:
         turn = await context.memory.turn()
         sources = _sources(turn, quote, user)
         draft = Draft(text=text, sources=sources, slot=slot or None, about=about, kind=kind)
-        await user.log.look()
         like = await user.like([text], 20)
         seen = await context.memory.context()
         conversation = getattr(context.memory, "session", None)
