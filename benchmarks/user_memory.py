@@ -28,14 +28,15 @@ def show(what: str, figure: str) -> None:
 
 
 async def milliseconds(work: Callable[[int], Awaitable[object]], times: int = 25) -> str:
-    """Return the median time of some work, after a first time that does not count."""
+    """Return the median time of some work, and of it on a CPU, after a first that does not count."""
     await work(times)
-    taken = []
+    taken, busy = [], []
     for number in range(times):
-        start = time.perf_counter()
+        start, used = time.perf_counter(), time.process_time()
         await work(number)
         taken.append(time.perf_counter() - start)
-    return f"{median(taken) * 1e3:.1f} ms"
+        busy.append(time.process_time() - used)
+    return f"{median(taken) * 1e3:.1f} ms, CPU {median(busy) * 1e3:.1f}"
 
 
 async def withstood(seeds: int) -> None:

@@ -39,6 +39,7 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.memories import SQLiteJournal as SQLiteJournal
     from agent_brain.memories import SummaryMemory as SummaryMemory
     from agent_brain.memories import TodoMemory as TodoMemory
+    from agent_brain.memories import ToolSearch as ToolSearch
     from agent_brain.memories import VectorMemory as VectorMemory
     from agent_brain.memories import WindowedMemory as WindowedMemory
     from agent_brain.memories import create_memory as create_memory

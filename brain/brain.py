@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Mapping
+import dataclasses
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, overload
 
@@ -21,19 +22,23 @@ from agent_brain.limits import Limits
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message, as_message
 from agent_brain.memories.registry import create_memory
+from agent_brain.nets.errors import UnknownNetError
 from agent_brain.nets.net import Net, as_net
 from agent_brain.nets.registry import create_net
+from agent_brain.one_run import OneRun, RunOptions, check_options
 from agent_brain.options import BrainOptions, ToolOptions
 from agent_brain.result import OutputT_co, Result, as_result
 from agent_brain.run import Run, RunPlan, text_only
 from agent_brain.states.base import State
+from agent_brain.states.errors import StateDefinitionError
+from agent_brain.states.function import StateFunction
 from agent_brain.states.hooks import Hook, as_hooks
 from agent_brain.states.models.llm import LLM
 from agent_brain.states.output_types import OutputType
 from agent_brain.stuck import StuckPolicy
-from agent_brain.tool_sources import split, withdraw
+from agent_brain.tool_sources import SourceContext, split, withdraw
 from agent_brain.tools.source import ToolSource
-from agent_brain.tools.toolset import ToolLike
+from agent_brain.tools.toolset import ToolLike, collect
 
 if TYPE_CHECKING:
     from agent_brain.memories.journal.base import Journal
@@ -42,7 +47,7 @@ if TYPE_CHECKING:
     from agent_brain.states.model_trace import CallTrace
     from agent_brain.tools.mcp import McpSource
 
-NetLike = str | Net | Mapping[Any, State]
+NetLike = str | Net | Mapping[Any, State | StateFunction]
 T = TypeVar("T")
 
 
@@ -137,7 +142,9 @@ class Brain(AsyncResource, Generic[OutputT_co]):
         user: UserMemory | None = None,
     ) -> None:
         self._owned: list[LLM | Memory] = []
+        self._models: dict[str, LLM] = {}  # of single runs, by name
         self._made: tuple[str, dict[str, Any]] | None = None  # how the memory was made
+        self._named: tuple[str, LLM, dict[str, Any]] | None = None  # how the net was made
         self._sources: tuple[ToolSource, ...] = ()
         self._last_result: Result[OutputT_co] | None = None
         self.memory = self._find_memory(memory, tools, memory_options)
@@ -265,6 +272,8 @@ class Brain(AsyncResource, Generic[OutputT_co]):
         for source in sources:
             self._sources += (source,)
             self.memory.add_tools(source.tools)
+            if source.gives_context:
+                self.hooks = (SourceContext(source), *self.hooks)
 
     async def open(self) -> None:
         """Open the memory and the models of the net, so that the first run need not.
@@ -288,13 +297,16 @@ class Brain(AsyncResource, Generic[OutputT_co]):
         """
         sources, self._sources = self._sources, ()
         async with AsyncExitStack() as stack:  # one that fails does not keep the others open
-            for owned in reversed(self._owned):
+            for owned in (*self._models.values(), *reversed(self._owned)):
                 stack.push_async_callback(owned.aclose)
+            self._models.clear()
             for source in sources:
                 withdraw(self.memory, source)
                 stack.push_async_callback(source.aclose)
 
-    def answer(self, task: str | Message, *, deps: object = None) -> AnswerStream:
+    def answer(
+        self, task: str | Message, *, deps: object = None, **options: Unpack[RunOptions]
+    ) -> AnswerStream:
         """Run ``task`` and stream the text as it arrives, without the model's thoughts.
 
         The text is ``Result.answer``, preceded by text that the model added to its tool calls,
@@ -305,9 +317,12 @@ class Brain(AsyncResource, Generic[OutputT_co]):
         Raises:
             BrainUseError: The task is empty.
         """
-        return AnswerStream(Run(self._plan(), _as_goal(task), reads=text_only, deps=deps))
+        run: Run[Any] = Run(self._plan(options), _as_goal(task), reads=text_only, deps=deps)
+        return AnswerStream(run)
 
-    def stream(self, task: str | Message, *, deps: object = None) -> Run[OutputT_co]:
+    def stream(
+        self, task: str | Message, *, deps: object = None, **options: Unpack[RunOptions]
+    ) -> Run[OutputT_co]:
         """Return a run to iterate over.
 
         ::
@@ -323,9 +338,11 @@ class Brain(AsyncResource, Generic[OutputT_co]):
         Raises:
             BrainUseError: The task is empty.
         """
-        return Run(self._plan(), _as_goal(task), deps=deps)
+        return Run(self._plan(options), _as_goal(task), deps=deps)
 
-    async def run(self, task: str | Message, *, deps: object = None) -> Result[OutputT_co]:
+    async def run(
+        self, task: str | Message, *, deps: object = None, **options: Unpack[RunOptions]
+    ) -> Result[OutputT_co]:
         """Run ``task`` to the end and return the result.
 
         Args:
@@ -333,25 +350,27 @@ class Brain(AsyncResource, Generic[OutputT_co]):
             deps: What the states (``memory.deps``), tools (``ToolContext.deps``) and hooks
                 (``request.deps``) of this run need, such as who asks or a database. It is never
                 stored, so :meth:`resume` takes it again.
+            **options: ``llm=``, ``tools=``, ``limits=``, ``prompt=`` and ``output_type=`` for
+                this run (:class:`~agent_brain.one_run.RunOptions`).
 
         Raises:
+            BrainUseError: The task is empty, or an option makes no sense.
             LLMError: A model call failed, after its retries.
             TransitionError: A state proposed a state that no edge leads to.
             MemoryBusyError: Another run over the same memory is in progress.
         """
-        return await Run(self._plan(), _as_goal(task), reads=False, deps=deps).to_end()
+        run: Run[OutputT_co] = Run(self._plan(options), _as_goal(task), reads=False, deps=deps)
+        return await run.to_end()
 
-    def run_sync(self, task: str | Message, *, deps: object = None) -> Result[OutputT_co]:
+    def run_sync(
+        self, task: str | Message, *, deps: object = None, **options: Unpack[RunOptions]
+    ) -> Result[OutputT_co]:
         """Like :meth:`run`, for programs without an event loop.
 
         Raises:
             BrainUseError: An event loop is running here.
         """
-        if in_event_loop():
-            raise BrainUseError(
-                "run_sync() cannot be used inside a running event loop: use 'await brain.run(…)'"
-            )
-        return anyio.run(self._run_and_release, task, deps)
+        return _run_and_release("run", lambda: self.run(task, deps=deps, **options))
 
     def stream_resume(
         self,
@@ -359,11 +378,13 @@ class Brain(AsyncResource, Generic[OutputT_co]):
         approve: Approve | None = None,
         deny: Deny | None = None,
         edit: Mapping[str, Mapping[str, Any]] | None = None,
-        input: str | Mapping[str, str] | None = None,  # noqa: A002 - what it is
+        input: object = None,  # noqa: A002 - what it is
         deps: object = None,
+        **options: Unpack[RunOptions],
     ) -> Run[OutputT_co]:
         """Like :meth:`resume`, to iterate over as over :meth:`stream`."""
-        return Run(self._plan(), None, Decisions(approve, deny, edit, input), deps=deps)
+        decisions = Decisions(approve, deny, edit, input)
+        return Run(self._plan(options), None, decisions, deps=deps)
 
     async def resume(
         self,
@@ -371,8 +392,9 @@ class Brain(AsyncResource, Generic[OutputT_co]):
         approve: Approve | None = None,
         deny: Deny | None = None,
         edit: Mapping[str, Mapping[str, Any]] | None = None,
-        input: str | Mapping[str, str] | None = None,  # noqa: A002 - what it is
+        input: object = None,  # noqa: A002 - what it is
         deps: object = None,
+        **options: Unpack[RunOptions],
     ) -> Result[OutputT_co]:
         """Continue the run in the memory: after a crash, an error, a limit or a wait.
 
@@ -384,17 +406,45 @@ class Brain(AsyncResource, Generic[OutputT_co]):
             approve: IDs of calls that may run; True for all that wait.
             deny: IDs of calls that may not run, with reasons for the model.
             edit: Changed arguments by the IDs of the calls, which approves them.
-            input: The answer to the question, or answers by the IDs of the questions.
+            input: The answer to the question, or answers by the IDs of the questions. An answer is
+                a text, or what its type asks for (:class:`agent_brain.states.Ask`): JSON data, or
+                an object of that type.
             deps: As for :meth:`run`.
+            **options: As for :meth:`run`.
 
         Raises:
             ResumeError: The memory has no run, or its state is not in the net; or the decisions do
                 not match what the run waits for, and it continues to wait.
         """
         decisions = Decisions(approve, deny, edit, input)
-        return await Run(self._plan(), None, decisions, reads=False, deps=deps).to_end()
+        run: Run[OutputT_co] = Run(self._plan(options), None, decisions, reads=False, deps=deps)
+        return await run.to_end()
 
-    async def replay(self, run_id: str | None = None, *, deps: object = None) -> Replay:
+    def resume_sync(
+        self,
+        *,
+        approve: Approve | None = None,
+        deny: Deny | None = None,
+        edit: Mapping[str, Mapping[str, Any]] | None = None,
+        input: object = None,  # noqa: A002 - what it is
+        deps: object = None,
+        **options: Unpack[RunOptions],
+    ) -> Result[OutputT_co]:
+        """Like :meth:`resume`, for programs without an event loop.
+
+        Raises:
+            BrainUseError: An event loop is running here.
+        """
+        return _run_and_release(
+            "resume",
+            lambda: self.resume(
+                approve=approve, deny=deny, edit=edit, input=input, deps=deps, **options
+            ),
+        )
+
+    async def replay(
+        self, run_id: str | None = None, *, deps: object = None, **options: Unpack[RunOptions]
+    ) -> Replay:
         """Run a recorded run of the memory again, with this net; return where it differs.
 
         No model is asked and no tool runs: model calls return what they returned, and tools too.
@@ -409,13 +459,15 @@ class Brain(AsyncResource, Generic[OutputT_co]):
         Args:
             run_id: The run. Default: the last one.
             deps: As for :meth:`run`.
+            **options: Those that the run was given, as for :meth:`run`.
 
         Raises:
+            BrainUseError: An option makes no sense.
             ReplayError: There is no such run, or what the replay needs is not recorded.
         """
         from agent_brain.recording.replay import replay_run
 
-        return await replay_run(self, run_id, deps)
+        return await replay_run(self._plan(options), run_id, deps)
 
     def as_tool(self, name: str, description: str, **options: Unpack[ToolOptions]) -> BrainTool:
         """Return this brain as a tool: each call runs it on a fork of its memory.
@@ -485,12 +537,12 @@ class Brain(AsyncResource, Generic[OutputT_co]):
         memory.add_tools(tool for tool in tools if tool.name not in memory.available_tools)
         return memory
 
-    def _plan(self) -> RunPlan:
+    def _plan(self, options: RunOptions | None = None) -> RunPlan:
         trace: Callable[[Memory], CallTrace] | None = None
         if self.trace:
             from agent_brain.states.model_trace import ModelTrace as trace  # noqa: N813
 
-        return RunPlan(
+        plan = RunPlan(
             self.net,
             self.memory,
             self.limits,
@@ -501,7 +553,51 @@ class Brain(AsyncResource, Generic[OutputT_co]):
             self.hooks,
             self.on_uncertain == "pause",
             trace,
+            self.net.tools,
         )
+        return plan if not options else self._for_one_run(plan, options)
+
+    def _for_one_run(self, plan: RunPlan, options: RunOptions) -> RunPlan:
+        check_options(options)
+        model, prompt = self._model_for_one_run(options.get("llm")), options.get("prompt")
+        net = plan.net
+        if (output_type := options.get("output_type")) is not None:
+            net = self._net_with(output_type)
+        changes: dict[str, Any] = {
+            "net": net,
+            "tools": (*net.tools, *collect(options.get("tools", ())).values()),
+        }
+        if model is not None or prompt:
+            changes["hooks"] = (OneRun(model, prompt), *plan.hooks)
+        if (limits := options.get("limits")) is not None:
+            changes["limits"] = limits
+        return dataclasses.replace(plan, **changes)
+
+    def _model_for_one_run(self, llm: LLM | str | None) -> LLM | None:
+        if not isinstance(llm, str):
+            return None if llm is None else resolve_llm(llm)
+        if llm not in self._models:
+            self._models[llm] = resolve_llm(llm)
+        return self._models[llm]
+
+    def _net_with(self, output_type: OutputType) -> Net:
+        """Return the net with another output type.
+
+        Raises:
+            BrainUseError: There is none.
+        """
+        if self._named is None:
+            raise BrainUseError(
+                "output_type= of a run goes with a net that was given by name: the states of a "
+                "net that was given as an object have output types of their own"
+            )
+        name, model, options = self._named
+        try:
+            return create_net(name, model, **{**options, "output_type": output_type})
+        except (UnknownNetError, StateDefinitionError) as error:
+            raise BrainUseError(
+                f"The net {name!r} cannot answer with this type: {error}"
+            ) from error
 
     def _check_trace(self) -> None:
         if not self.trace:
@@ -517,14 +613,6 @@ class Brain(AsyncResource, Generic[OutputT_co]):
 
     def _set_last_result(self, result: Result[Any] | None) -> None:
         self._last_result = result
-
-    async def _run_and_release(self, task: str | Message, deps: object) -> Result[OutputT_co]:
-        from agent_brain.common.litellm.connections import connections
-
-        try:
-            return await self.run(task, deps=deps)
-        finally:
-            await connections.close()  # nobody else can, once the event loop has ended
 
     def _find_memory(
         self,
@@ -561,6 +649,7 @@ class Brain(AsyncResource, Generic[OutputT_co]):
             wanted = dict(options or {})
             if output_type is not None:
                 wanted["output_type"] = output_type
+            self._named = net, model, wanted
             return self._own_models_of(create_net(net, model, **wanted))
         if llm is not None:
             raise BrainDefinitionError(
@@ -581,6 +670,17 @@ class Brain(AsyncResource, Generic[OutputT_co]):
     def _own_models_of(self, net: Net) -> Net:
         self._owned += [model for model in models_made_for(net) if model not in self._owned]
         return net
+
+
+def _run_and_release(name: str, run: Callable[[], Awaitable[T]]) -> T:
+    """Run a method in an event loop of its own."""
+    if in_event_loop():
+        raise BrainUseError(
+            f"{name}_sync() cannot be used inside a running event loop: use 'await brain.{name}(…)'"
+        )
+    from agent_brain.common.litellm.connections import run_and_release
+
+    return run_and_release(run)
 
 
 def _checked(name: str, value: T, kind: type[T]) -> T:

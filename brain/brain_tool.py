@@ -14,16 +14,13 @@ from agent_brain.tools.action import Action
 from agent_brain.tools.base import Approval
 from agent_brain.tools.context import current_call
 from agent_brain.tools.errors import ToolError
+from agent_brain.tools.schemas import object_schema
 
 if TYPE_CHECKING:
     from agent_brain.brain import Brain
 
-_SCHEMA = {
-    "type": "object",
-    "properties": {"task": {"type": "string", "description": "What to do, with all it needs."}},
-    "required": ["task"],
-    "additionalProperties": False,
-}
+_TASK = {"type": "string", "description": "What to do, with all it needs."}
+_SCHEMA = object_schema({"task": _TASK})
 
 
 class BrainTool(NestedTool):

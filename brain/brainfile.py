@@ -31,6 +31,7 @@ class LimitsSpec(BaseModel):
     max_tokens: int | None = Field(None, gt=0)
     max_cost: float | None = Field(None, gt=0, description="US dollars")
     max_tool_calls: int | None = Field(None, gt=0)
+    max_requests: int | None = Field(None, gt=0)
     timeout: float | None = Field(None, gt=0, description="Seconds")
     strict: bool = Field(
         default=False, description="End the run if max_cost or max_tokens cannot count a model call"

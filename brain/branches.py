@@ -15,9 +15,12 @@ from agent_brain.nets.delegation import Branch, Delegate
 from agent_brain.states.aclosing import close_stream
 from agent_brain.states.background import BackgroundTask
 from agent_brain.states.events import Event
+from agent_brain.tools.toolset import offered
 
 if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectSendStream
+
+    from agent_brain.states.model_trace import CallTrace
 
 
 class Source(Protocol):
@@ -45,6 +48,7 @@ async def run_branches(
     order: Delegate,
     run: Callable[[Branch], AsyncGenerator[Event, None]],
     limit: Callable[[], str | None],
+    trace: CallTrace | None,
 ) -> AsyncGenerator[Event, None]:
     """Yield the events of every branch, and those of ``order.beside``.
 
@@ -52,12 +56,13 @@ async def run_branches(
         order: The branches.
         run: Runs one branch.
         limit: Returns the limit that is reached, if any: no branch begins then.
+        trace: Has the tools of the nets, if the run has one.
 
     Raises:
         Exception: The error of a branch, if ``on_error`` is ``"cancel"`` or the error is final.
     """
     streams: list[tuple[Source, AsyncIterator[Event]]] = [
-        (branch, _run_branch(order, branch, run, limit)) for branch in order.branches
+        (branch, _run_branch(order, branch, run, limit, trace)) for branch in order.branches
     ]
     beside = _Beside()
     if order.beside is not None:
@@ -77,6 +82,7 @@ async def _run_branch(
     branch: Branch,
     run: Callable[[Branch], AsyncGenerator[Event, None]],
     limit: Callable[[], str | None],
+    trace: CallTrace | None,
 ) -> AsyncGenerator[Event, None]:
     events: AsyncGenerator[Event, None] | None = None
     try:
@@ -85,9 +91,11 @@ async def _run_branch(
                 branch.stop_reason = reached
                 return
             branch.memory = await branch.prepare()
-        events = run(branch)
-        async for event in events:
-            yield event
+        events, tools = run(branch), branch.net.tools
+        own = tools if trace is None or not tools else trace.tools(tools)
+        with offered(branch.memory.available_tools, own):
+            async for event in events:
+                yield event
     except Exception as error:
         branch.error = branch.error or error
         if _ends_all(order, error):

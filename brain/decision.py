@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from enum import Enum
 from itertools import pairwise
+from typing import Any
 
 from agent_brain.errors import TransitionError
 from agent_brain.limits import SPENDING, StopReason
@@ -14,6 +16,7 @@ from agent_brain.states.events import ActionFinished
 from agent_brain.stuck import Verdict
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class StepReport:
     """The report of a step.
 
@@ -25,35 +28,23 @@ class StepReport:
         waits: What the run waits for, if it waits for a person.
         cut: The limit that stopped an inner net, if one did.
         error: What the state raised, if the net has an edge for its errors.
+        partial: What has come of the object of an output type, unless its text has come too.
         inner: The text of an inner net that was cut short, if it is that of the state.
         unfinished: Whether the run ends within the step, which is repeated when it is resumed.
         sources: Where in ``said`` the text of another model response begins, and its ID.
     """
 
-    __slots__ = (
-        "cut",
-        "error",
-        "finished",
-        "inner",
-        "requested",
-        "said",
-        "sources",
-        "thought",
-        "unfinished",
-        "waits",
-    )
-
-    def __init__(self) -> None:
-        self.said: list[str] = []
-        self.thought: list[str] = []
-        self.finished: list[ActionFinished] = []
-        self.requested = False
-        self.waits: StopReason | None = None
-        self.cut: StopReason | None = None
-        self.error: Exception | None = None
-        self.inner = ""
-        self.unfinished = False
-        self.sources: tuple[tuple[int, str | None], ...] = ()
+    said: list[str] = field(default_factory=list)
+    thought: list[str] = field(default_factory=list)
+    finished: list[ActionFinished] = field(default_factory=list)
+    requested: bool = False
+    waits: StopReason | None = None
+    cut: StopReason | None = None
+    error: Exception | None = None
+    partial: Any = None
+    inner: str = ""
+    unfinished: bool = False
+    sources: tuple[tuple[int, str | None], ...] = ()
 
     def unrecorded(self, recorded: Iterable[str]) -> str:
         """Return the text that no message holds yet.

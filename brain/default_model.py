@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from weakref import WeakKeyDictionary
 
 from agent_brain.errors import BrainDefinitionError
 from agent_brain.nets.net import Net, subnets_of
 from agent_brain.states.errors import StateDefinitionError
+from agent_brain.states.hooks import Hook
 from agent_brain.states.models.llm import LLM
 from agent_brain.states.models.resolve import as_llm, made_of_names
+from agent_brain.tools.base import BaseTool
 
 MODEL_VARIABLE = "AGENT_BRAIN_MODEL"
 
@@ -57,6 +59,21 @@ def _find_models(net: Net) -> Iterator[LLM]:
         yield from (value for value in vars(state).values() if isinstance(value, LLM))
         for subnet in subnets_of(state).values():
             yield from _find_models(subnet)
+
+
+def models_of_run(
+    net: Net, tools: Iterable[BaseTool], hooks: Iterable[Hook], known: set[Net] | None = None
+) -> Iterator[LLM]:
+    """Yield the models that a run may call: of its net, its hooks, and of brains as tools."""
+    known = {net} if known is None else known | {net}
+    yield from models_of(net)
+    for hook in hooks:
+        yield from (value for value in vars(hook).values() if isinstance(value, LLM))
+    for tool in tools:
+        brain = getattr(tool, "brain", None)
+        if brain is not None and brain.net not in known:
+            inner = brain.memory.available_tools.values()
+            yield from models_of_run(brain.net, inner, brain.hooks, known)
 
 
 def models_made_for(net: Net) -> list[LLM]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import KW_ONLY, InitVar, dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
@@ -13,6 +14,7 @@ import anyio
 from agent_brain.branches import run_branches
 from agent_brain.common.aio import CLEANUP_SECONDS
 from agent_brain.common.secrets import get_logger, scrub
+from agent_brain.common.text import to_compact_json, to_text
 from agent_brain.decision import is_stuck, next_node, stops_before
 from agent_brain.errors import (
     BrainDefinitionError,
@@ -35,9 +37,9 @@ from agent_brain.memories.branches.kept import (
     is_branch_of,
     keep_branch,
 )
-from agent_brain.memories.control import SUSPENDED, Control, HumanRequests
+from agent_brain.memories.control import SUSPENDED, Control
 from agent_brain.memories.message import PARTIAL, Message
-from agent_brain.memories.runs.human_requests import key_of_branch
+from agent_brain.memories.runs.human_requests import HumanRequests, key_of_branch
 from agent_brain.memories.runs.work import in_step, set_run_work, with_step
 from agent_brain.memory_calls import MemoryCalls
 from agent_brain.nets.delegation import Branch, Delegate
@@ -59,6 +61,7 @@ from agent_brain.states.events import (
     StuckDetected,
 )
 from agent_brain.states.hook_requests import StateRequest
+from agent_brain.states.hooks import Hook
 from agent_brain.states.model_call import UNYIELDED
 from agent_brain.states.pipeline import STATE, Observation, Pipeline, hooks_of, surrounded
 from agent_brain.states.work import (
@@ -94,126 +97,98 @@ FINAL = (
 """Errors that end the run even where the net has an edge for the errors of a state."""
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Engine:
     """Runs one net over one memory; each branch of the run has an engine of its own.
 
     Attributes:
+        as_thoughts: Whether text is streamed as thoughts.
         asks: Whether the net can wait for a person: its memory is found again.
         at: The current step.
+        budget: Counts what is used.
+        call_id: The tool call that runs the net, if one does.
         hooks: The hooks of the run, if there are any.
+        key: The names of the states and branches around the net; empty for the run's own. The
+            memory keeps the state of a subnet under it.
         late: Events of steps, to be yielded when these are written.
         left: Whether the consumer has closed the stream, so that no event can be yielded.
+        limits: Those of the brain that is a tool.
         memory: The memory.
+        net: The net.
+        outer: The run, or the step that runs the net.
+        outside: The registers of the net around it, if they are others.
+        path: The states and branches around the net.
         pauses: Whether a person is asked about calls that may have taken effect before a crash.
         over: Whether the net has ended.
         reads: Whether the consumer reads an event: every one, none, or what a function says. The
             others are recorded and not yielded.
         reason: Why it stopped; None before that.
+        resumed: Whether the run was resumed: it may have had branches in this step.
+        run_id: The ID of the run.
+        steering: What is asked of a run that can be asked to stop.
+        stuck: When the run repeats itself.
+        watched: Whether somebody reads all events of the run.
     """
 
-    __slots__ = (
-        "_around",
-        "_as_thoughts",
-        "_budget",
-        "_call_id",
-        "_calls",
-        "_delegated",
-        "_durable",
-        "_ends_steps",
-        "_has_forked",
-        "_key",
-        "_limits",
-        "_net",
-        "_observation",
-        "_outer",
-        "_outside",
-        "_pace",
-        "_paraphrases",
-        "_path",
-        "_record",
-        "_resumed",
-        "_run_id",
-        "_steering",
-        "_stuck",
-        "_unwritten",
-        "asks",
-        "at",
-        "hooks",
-        "late",
-        "left",
-        "memory",
-        "over",
-        "pauses",
-        "reads",
-        "reason",
-    )
+    net: Net
+    memory: Memory
+    budget: Budget
+    stuck: StuckPolicy | None
+    _: KW_ONLY
+    run_id: str
+    hooks: Pipeline | None = None
+    path: tuple[str, ...] = ()
+    key: str = ""
+    as_thoughts: bool = False
+    reads: Reads = True
+    steering: Steering | None = None
+    outer: Position = NOWHERE
+    call_id: str = ""
+    resumed: bool = False
+    pauses: bool = False
+    asks: bool = True
+    outside: Control | None = None
+    limits: Limits | None = None
+    calls: InitVar[MemoryCalls | None] = None
+    at: Position = NOWHERE
+    late: list[Event] = field(default_factory=list)
+    left: bool = False
+    over: bool = False
+    reason: StopReason | None = None
+    watched: bool = False
+    _around: Sequence[Hook] = ()
+    _calls: MemoryCalls = field(init=False)  # of the memory
+    _delegated: Counter[str] | None = None  # branches of this step, by name
+    _durable: bool = field(init=False)
+    _ends_steps: bool = field(init=False)  # there is something to do at their end
+    _has_forked: bool = False  # a branch of this step has, or had, a memory of its own
+    _observation: Observation | None = None  # of the hooks that observe states
+    _pace: Pace | None = None
+    _paraphrases: Paraphrases | None = None
+    _record: StepRecorder = field(init=False)
+    _unwritten: bool = False  # the last step is written with what comes next
 
-    def __init__(
-        self,
-        net: Net,
-        memory: Memory,
-        budget: Budget,
-        stuck: StuckPolicy | None,
-        *,
-        run_id: str,
-        hooks: Pipeline | None = None,
-        path: tuple[str, ...] = (),
-        key: str = "",
-        as_thoughts: bool = False,
-        reads: Reads = True,
-        steering: Steering | None = None,
-        outer: Position = NOWHERE,
-        call_id: str = "",
-        resumed: bool = False,
-        pauses: bool = False,
-        asks: bool = True,
-        outside: Control | None = None,
-        limits: Limits | None = None,
-        calls: MemoryCalls | None = None,
-    ) -> None:
-        self._net = net
-        self._outer = outer  # the run, or the step that runs the net
-        self._outside = outside  # the registers of the net around it, if they are others
-        self._limits = limits  # of the brain that is a tool
-        self._call_id = call_id  # of the tool call that runs the net
-        self._observation: Observation | None = None  # of the hooks that observe states
-        self.memory = memory
-        self._budget = budget
-        self._stuck = stuck
-        self._paraphrases: Paraphrases | None = None
+    def __post_init__(self, calls: MemoryCalls | None) -> None:
+        memory, budget, stuck = self.memory, self.budget, self.stuck
         if stuck is not None and stuck.similar is not None:
             from agent_brain.paraphrases import Paraphrases
 
             self._paraphrases = Paraphrases(stuck)
-        self._steering = steering  # of a run that can be asked to stop
-        self._run_id = run_id
-        self._path = path
-        self._key = key  # the memory keeps the state of a subnet under it
-        self._as_thoughts = as_thoughts  # text is streamed as thoughts
+        self._record = StepRecorder(memory, budget, as_thoughts=self.as_thoughts, asks=self.asks)
         self._durable = memory.durable
-        self._record = StepRecorder(memory, budget, as_thoughts=as_thoughts, asks=asks)
-        self._delegated: Counter[str] | None = None  # branches of this step, by name
-        self._has_forked = False  # a branch of this step has, or had, a memory of its own
-        self._resumed = resumed or memory.resumed  # and so may have had branches in this step
-        self._ends_steps = self._durable or self._resumed  # there is something to do at their end
-        self.hooks = hooks
-        self._around = () if hooks is None else hooks.around
-        self.at = NOWHERE
-        self.reads = reads
-        self.pauses = pauses
-        self.asks = asks
-        timed = budget.limits.timeout is not None
-        self._pace = Pace() if timed and reads is not True else None  # or it may never wait
-        self.late: list[Event] = []
-        self._unwritten = False  # the last step is written with what comes next
-        self.left = False
+        self.resumed = self.resumed or memory.resumed
+        self._ends_steps = self._durable or self.resumed
+        if self.hooks is not None:
+            self._around = self.hooks.around
+        if budget.limits.timeout is not None and self.reads is not True:
+            self._pace = Pace()  # or it may never wait
         # Between the last step and the end of the run, the process may have ended.
-        self.over = memory.control.done and not path
-        self.reason: StopReason | None = None
+        self.over = memory.control.done and not self.path
         if calls is None:
-            place = Position(run_id, budget.control.step, None, path)
-            calls = MemoryCalls(memory, hooks, place, budget)
-        self._calls = calls  # of the memory
+            place = Position(self.run_id, budget.control.step, None, self.path)
+            calls = MemoryCalls(memory, self.hooks, place, budget)
+        self._calls = calls
+        self.watched = calls.listens
         calls.attach(self, budget)
 
     def answer(self) -> str:
@@ -222,12 +197,15 @@ class Engine:
 
     async def partial_answer(self) -> Message | None:
         """Return what was said in a step that the run has ended within, if no message has it."""
-        if not self._record.report.unfinished:
+        report = self._record.report
+        if not report.unfinished:
             return None
+        if report.partial is not None:
+            self._record.say(to_compact_json(report.partial), None)
         text = self._record.unrecorded(await self.memory.turn())
         if not text:
             return None
-        node = self._net.find(self.at.state or "")
+        node = self.net.find(self.at.state or "")
         state = None if node is None else node.state
         return Message.assistant(
             text,
@@ -243,8 +221,8 @@ class Engine:
 
     async def steps(self) -> AsyncGenerator[Event, None]:  # noqa: C901, PLR0915 - one loop
         """Yield events until the net ends or a limit is reached."""
-        memory, record, budget = self.memory, self._record, self._budget
-        note, reads, pace, steering = record.note, self.reads, self._pace, self._steering
+        memory, record, budget = self.memory, self._record, self.budget
+        note, reads, pace, steering = record.note, self.reads, self._pace, self.steering
         late = self.late
         hooks, around, called = self.hooks, self._around, self._calls.events
         node = None if self.over else self._current()
@@ -266,7 +244,7 @@ class Engine:
             try:
                 if hooks is not None:
                     await self._begin(node, hooks)
-                elif node.on_enter and self._key not in memory.control.entered:
+                elif node.on_enter and self.key not in memory.control.entered:
                     await node.state.on_enter(memory)
                 stream = node.state.run(memory)
                 if hooks is not None and hooks.debug is not None:
@@ -343,7 +321,7 @@ class Engine:
         if hooks.state:
             self._observation = Observation(STATE, hooks.state, self._request(node))
             await self._observation.begin()
-        if node.on_enter and self._key not in self.memory.control.entered:
+        if node.on_enter and self.key not in self.memory.control.entered:
             with self._inside(node):
                 await node.state.on_enter(self.memory)
 
@@ -356,8 +334,8 @@ class Engine:
         kind = type(node.state).__name__
         return StateRequest(
             kind=kind,
-            outer=self._outer,
-            call_id=self._call_id,
+            outer=self.outer,
+            call_id=self.call_id,
             at=self.at,
             memory=self.memory,
         )
@@ -369,7 +347,7 @@ class Engine:
             self.memory.control.fingerprints.clear()  # they may lead to something else
             if self._durable:
                 await self.memory.checkpoint()
-        at = Position(self._run_id, self._budget.control.step, None, self._path)
+        at = Position(self.run_id, self.budget.control.step, None, self.path)
         return [MessageReceived(message, at=at) for message in received]
 
     async def _may_run(self, node: Node, reached: StopReason) -> bool:
@@ -377,8 +355,8 @@ class Engine:
         return not stops_before(reached, costs_nothing=free)
 
     def _enter(self, node: Node) -> None:
-        self._delegated, self._has_forked, self._resumed = None, self._resumed, False
-        self.at = at = Position(self._run_id, self._budget.control.step, node.name, self._path)
+        self._delegated, self._has_forked, self.resumed = None, self.resumed, False
+        self.at = at = Position(self.run_id, self.budget.control.step, node.name, self.path)
         self._record.begin_step(at)
         if UNYIELDED:  # of states that failed
             UNYIELDED.clear()
@@ -400,7 +378,8 @@ class Engine:
         """Log which model calls a state has made and not yielded."""
         state = getattr(node.state, "wrapped", node.state)
         runs = [vars(kind).get("run") for kind in type(state).__mro__]
-        own = {getattr(run, "__code__", None) for run in (*runs, getattr(state, "function", None))}
+        given = vars(state).values()  # such as the function of a FunctionState or a MapState
+        own = {getattr(function, "__code__", None) for function in (*runs, *given)}
         found = {kind for maker, kind in UNYIELDED if maker in own}
         UNYIELDED.clear()
         if not found:  # they are of other runs, whose states have failed
@@ -408,7 +387,7 @@ class Engine:
         kinds = ", ".join(sorted(found))
         log.warning(
             "State %r (%s) has made a %s and not yielded it, so the model was not called: write "
-            "'yield call' in its run()",
+            "'yield call' in its run() or function",
             node.name,
             type(node.state).__name__,
             kinds,
@@ -416,8 +395,8 @@ class Engine:
 
     def _note_entered(self, node: Node) -> None:
         entered = self.memory.control.entered
-        if node.on_enter and self._key not in entered:
-            entered.append(self._key)
+        if node.on_enter and self.key not in entered:
+            entered.append(self.key)
 
     async def _leave_hurt(self, node: Node, stream: object, error: BaseException) -> None:
         """Leave a state that raised; note in ``error`` which state it was.
@@ -449,7 +428,7 @@ class Engine:
         if not isinstance(error, LimitReachedError) or self.left:
             return False
         report, self._record.used = self._record.report, True
-        report.cut = report.cut or self._budget.refusal()  # of a call of the memory
+        report.cut = report.cut or self.budget.refusal()  # of a call of the memory
         return True
 
     async def _fail(self, node: Node, error: BaseException) -> bool:
@@ -502,23 +481,23 @@ class Engine:
                 following = node.on_error
         name = None if following is None else following.name
         self.over = following is None
-        if node.on_enter and self._key in control.entered:
-            control.entered.remove(self._key)
+        if node.on_enter and self.key in control.entered:
+            control.entered.remove(self.key)
         failed = None if report.error is None else error_text(report.error)
         mark, known = self._fingerprint(node), self._paraphrases
         mark = mark if known is None else await self._same(known, node, mark)
-        if self._path:
+        if self.path:
             control.check_notes(node.name)
             said = "" if name else await self._said()
-            control.advance_subnet(self._key, name, said, error=failed)
-            self._budget.count_step()
+            control.advance_subnet(self.key, name, said, error=failed)
+            self.budget.count_step()
         else:
             control.advance(name, left=node.name, error=failed)
             if following is None and self._durable:
                 await self._keep_answer()
         verdict = None
-        if mark is not None and self._stuck is not None:
-            verdict = self._stuck.look(control, mark)
+        if mark is not None and self.stuck is not None:
+            verdict = self.stuck.look(control, mark)
         if self._ends_steps:
             await self._write_step(following)
         exited = StateExited(name, report.error, at=at)
@@ -534,7 +513,7 @@ class Engine:
             return None, []
         self._record.report.unfinished = True
         following = await self._stop(reason)
-        self._resumed = self._has_forked  # the fallback state ends the step of the branches
+        self.resumed = self._has_forked  # the fallback state ends the step of the branches
         name = None if following is None else following.name
         return following, [StateExited(name, at=self.at)]
 
@@ -560,7 +539,7 @@ class Engine:
         if not self._durable:
             return False
         if following is None:
-            return not self._path  # with the end of the run
+            return not self.path  # with the end of the run
         if following.on_enter or not self.memory.control.next_actions:
             return False
         return getattr(type(following.state).run, "begins_with_record", False)
@@ -586,24 +565,24 @@ class Engine:
     def _current(self) -> Node:
         control = self.memory.control
         name = control.state or ""
-        if self._path:
-            name = control.subnets.get(self._key, self._net.initial.name)
-        node = self._net.find(name)
+        if self.path:
+            name = control.subnets.get(self.key, self.net.initial.name)
+        node = self.net.find(name)
         if node is None:
-            raise ResumeError(no_state(self._net, name))
+            raise ResumeError(no_state(self.net, name))
         return node
 
     def _fingerprint(self, node: Node) -> str | None:
         """Return the fingerprint of the step; None if nothing in it counts."""
         report, asked = self._record.report, self.memory.control.human_requests
         text = report.said or report.thought
-        if self._stuck is None or not (report.finished or text or report.error):
+        if self.stuck is None or not (report.finished or text or report.error):
             return None
         return fingerprint(
             node.name,
             report.finished,
             text,
-            heard=() if asked is None else [*asked.answers.values()],
+            heard=() if asked is None else [*map(to_text, asked.answers.values())],
             asked=report.requested,
             tools=self.memory.available_tools,
             error=report.error,
@@ -614,7 +593,7 @@ class Engine:
         report, asked = self._record.report, self.memory.control.human_requests
         if mark is None or report.finished or report.error or self.over:
             return mark
-        about = [node.name, *([] if asked is None else asked.answers.values())]
+        about = [node.name, *([] if asked is None else map(to_text, asked.answers.values()))]
         text = "".join(report.said or report.thought)
         return await known.mark(mark, about, text, self.memory)
 
@@ -624,18 +603,19 @@ class Engine:
         if reason in (StopReason.STOPPED, StopReason.PAUSED):  # open calls run when it is resumed
             return None
         await close_open_calls(self.memory, reason.clause)
-        fallback = self._net.fallback
+        fallback = self.net.fallback
         if fallback is None or reason in (StopReason.TIMEOUT, StopReason.BUDGET):
             return None
-        return self._net.node(fallback)
+        return self.net.node(fallback)
 
     async def delegate(self, order: Delegate, *, part: bool = False) -> AsyncGenerator[Event, None]:
         """Run the nets of ``order``; the answer of a single one becomes the answer of the state."""
-        aside = self._as_thoughts or order.as_thoughts or part or len(order.branches) > 1
+        aside = self.as_thoughts or order.as_thoughts or part or len(order.branches) > 1
         events = run_branches(
             order,
             lambda branch: self._engine_for(branch, aside).branch(branch, self),
             self._reached,
+            None if self.hooks is None else self.hooks.trace,
         )
         try:
             async for event in events:
@@ -661,7 +641,7 @@ class Engine:
             self._record.say(order.branches[0].answer, order.branches[0].finish_reason)
 
     def _reached(self) -> StopReason | None:
-        return None if self.reason else self._budget.reached()
+        return None if self.reason else self.budget.reached()
 
     def _collect_requests(self, order: Delegate) -> StopReason | None:
         """Record what the branches wait for; return what the run then waits for, if it does."""
@@ -709,7 +689,7 @@ class Engine:
         Raises:
             LimitReachedError: A limit of tokens or cost is reached, or a budget is used up.
         """
-        found = self._budget.refusal()
+        found = self.budget.refusal()
         if found is not None and (self.reason is None or found is StopReason.BUDGET):
             self._refuse(found)
 
@@ -722,16 +702,16 @@ class Engine:
         Raises:
             LimitReachedError: The limit of tool calls is reached.
         """
-        if not self._budget.counts_calls:
+        if self.budget.only_steps:
             return False
-        found = self._budget.reserve_calls(self.memory.control)
+        found = self.budget.reserve_calls(self.memory.control)
         if found is not None and self.reason is None:
             self._refuse(found)
         return True
 
     def release_calls(self) -> None:
         """Give back the places of tool calls that did not come to their ends."""
-        self._budget.release_calls(self.memory.control)
+        self.budget.release_calls(self.memory.control)
 
     def _refuse(self, reason: StopReason) -> NoReturn:
         self._record.used = True
@@ -750,16 +730,16 @@ class Engine:
         inside = tuple(filter(None, (self.at.state, branch.name)))
         again = f"#{count}" if count > 1 else ""
         hooks = self._hooks_of(branch)
-        counted = self._budget if hooks is self.hooks else self._budget.counted_by(hooks or ())
+        counted = self.budget if hooks is self.hooks else self.budget.counted_by(hooks or ())
         return Engine(
             branch.net,
             branch.memory,
             counted,
-            self._stuck,
-            run_id=self._run_id,
+            self.stuck,
+            run_id=self.run_id,
             hooks=hooks,
-            path=(*self._path, *inside),
-            key="/".join(filter(None, (self._key, *inside))) + again,
+            path=(*self.path, *inside),
+            key="/".join(filter(None, (self.key, *inside))) + again,
             as_thoughts=aside,
             steering=self._steering_of(own=own, asks=asks),
             outer=self.at,
@@ -772,9 +752,9 @@ class Engine:
 
     def _steering_of(self, *, own: bool, asks: bool) -> Steering | None:
         """Return the requests to the run that an inner net carries out."""
-        if own or self._steering is None:
-            return self._steering
-        return self._steering.for_branch() if asks else None
+        if own or self.steering is None:
+            return self.steering
+        return self.steering.for_branch() if asks else None
 
     def _hooks_of(self, branch: Branch) -> Pipeline | None:
         """Return the hooks of an inner net: the outer ones, then its own."""
@@ -784,19 +764,20 @@ class Engine:
     async def branch(self, branch: Branch, outer: Engine) -> AsyncGenerator[Event, None]:
         """Run as a branch, from the beginning or from where the interrupted run stopped."""
         control = self.memory.control
-        self._calls.listens = outer._calls.listens
+        self.watched = self._calls.listens = outer.watched
         set_run_work(self.memory, self._calls)
-        if self._outside is not None:
-            control = await self._begin_branch(self._budget.control, self._outside)
+        if self.outside is not None:
+            control = await self._begin_branch(self.budget.control, self.outside)
             if control.status == "waiting":  # nothing that it waits for was decided
                 branch.stop_reason = waits_on(control)
                 for request in self._requests_of(control):
                     yield request
                 return
-        ended = control.ended.get(self._key)
+        ended = control.ended.get(self.key)
         if ended is not None:  # before the step of the outer net was interrupted
             branch.answer, branch.stop_reason = ended, StopReason.DONE
             self._hand_back(outer)
+            self._note_output(branch)
             return
         steps = self._steps_in_time()
         try:
@@ -813,20 +794,21 @@ class Engine:
             self._hand_back(outer)
             control.done = False
             branch.answer = await self._said()
+            self._note_output(branch)
             branch.finish_reason = self.finish_reason
             reason = self.reason or self._record.report.waits  # left when it had asked
             if branch.error is None and reason is not None and reason in SUSPENDED:
                 branch.stop_reason = reason
-                if self._outside is not None:
+                if self.outside is not None:
                     await self._wait(reason)
         branch.stop_reason = self.reason
-        branch.own_limit = self._limits is not None and self._budget.stopped_by_own()
-        if self._outside is not None and self.over:
-            self._outside.count_branch(control.branch)
+        branch.own_limit = self.limits is not None and self.budget.stopped_by_own()
+        if self.outside is not None and self.over:
+            self.outside.count_branch(control.branch)
 
     def _steps_in_time(self) -> AsyncGenerator[Event, None]:
         """Return :meth:`steps`, within the time limit of the branch itself."""
-        timeout = None if self._limits is None else self._limits.timeout
+        timeout = None if self.limits is None else self.limits.timeout
         return self.steps() if timeout is None else self._within(timeout)
 
     async def _within(self, timeout: float) -> AsyncGenerator[Event, None]:
@@ -836,23 +818,28 @@ class Engine:
                 yield event
         except OutOfTimeError:
             self.reason = StopReason.TIMEOUT
-            self._budget.stop_own(self.reason)
+            self.budget.stop_own(self.reason)
             await close_open_calls(self.memory, self.reason.clause)
         finally:
             await events.aclose()
 
+    def _note_output(self, branch: Branch) -> None:
+        if self.outside is not None:
+            control = self.memory.control
+            branch.output = self.net.restore_output(control.output, control.output_class)
+
     def _hand_back(self, outer: Engine) -> None:
         """Let the memory work for the outer net again; one of a branch may write when closed."""
-        if self._outside is None:
+        if self.outside is None:
             set_run_work(self.memory, outer._calls)
         else:
-            self._calls.attach(outer, self._budget)
+            self._calls.attach(outer, self.budget)
 
     async def _begin_branch(self, main: Control, outer: Control) -> Control:
         """Begin on a memory of its own, or continue what an earlier run had begun there."""
-        memory, name = self.memory, outer.branch_name(self._key)
-        if not (memory.resumed and memory.control.is_branch(self._run_id, name)):
-            memory.control.begin_branch(self._run_id, main, name, self._net.initial.name)
+        memory, name = self.memory, outer.branch_name(self.key)
+        if not (memory.resumed and memory.control.is_branch(self.run_id, name)):
+            memory.control.begin_branch(self.run_id, main, name, self.net.initial.name)
         elif memory.control.status != "waiting":
             await undo_half_a_step(memory)
             await continue_counts(memory)
@@ -861,8 +848,8 @@ class Engine:
             memory.control.resume()
         else:
             return memory.control
-        self._budget = self._record.budget = self._budget.inside(
-            outer, name, memory.control, self._limits
+        self.budget = self._record.budget = self.budget.inside(
+            outer, name, memory.control, self.limits
         )
         if self._durable:
             await memory.checkpoint()
@@ -879,12 +866,13 @@ class Engine:
     def _requests_of(self, control: Control) -> Iterator[Event]:
         """Yield the requests of a branch again, as of the step that it waits in."""
         asked = control.human_requests or HumanRequests()
-        state = control.subnets.get(self._key, control.state)
-        at = self.at = Position(self._run_id, self._budget.control.step, state, self._path)
+        state = control.subnets.get(self.key, control.state)
+        at = self.at = Position(self.run_id, self.budget.control.step, state, self.path)
         if asked.approvals:
             yield ApprovalRequested(tuple(control.waiting_calls()), tuple(asked.uncertain), at=at)
         for key, prompt in asked.questions.items():
-            yield InputRequested(prompt, key or key_of_branch(control.branch), at=at)
+            named = key or key_of_branch(control.branch)
+            yield InputRequested(prompt, named, asked.schemas.get(key), at=at)
 
 
 async def drop_branches(memory: Memory) -> None:

@@ -28,6 +28,7 @@
     │   └── WorkerLostError        other workers have taken this one for dead
     ├── ExperimentError            an experiment cannot be run or read as described
     ├── ResumeError                there is nothing to resume
+    │   └── DecisionError          decisions or answers do not fit what a run waits for
     ├── TransitionError            a state proposed a target that no edge leads to
     ├── NetDefinitionError         a net is invalid: .problems lists everything
     ├── NetFileError               a file does not describe a net, or cannot be read
@@ -165,6 +166,10 @@ class ResumeError(AgentBrainError, RuntimeError):
     """Raised when there is no run to continue, or it does not fit this Brain's net."""
 
 
+class DecisionError(ResumeError):
+    """Raised when decisions and answers do not fit what a run waits for: it waits as before."""
+
+
 class ExperimentError(AgentBrainError):
     """Raised when an experiment cannot be run, or its results cannot be read, as described."""
 
@@ -220,6 +225,7 @@ __all__ = [
     "BrainDefinitionError",
     "BrainUseError",
     "ContextWindowError",
+    "DecisionError",
     "EmbedderMismatchError",
     "EmbeddingError",
     "EventLoopError",

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
 
-from agent_brain.errors import ResumeError
-from agent_brain.memories.control import Control, Decision, HumanRequests
+from agent_brain.common.secrets import scrub
+from agent_brain.errors import DecisionError, ResumeError
+from agent_brain.memories.control import Control
+from agent_brain.memories.runs.human_requests import Decision, HumanRequests
+from agent_brain.tools.action import Action
+from agent_brain.tools.answers import read_answer
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.errors import ToolArgumentsError
 
@@ -25,18 +30,18 @@ class Decisions:
     approve: Approve | None = None
     deny: Deny | None = None
     edit: Mapping[str, Mapping[str, Any]] | None = None
-    input: str | Mapping[str, str] | None = None
+    input: object = None
 
     def write(self, control: Control, tools: Mapping[str, BaseTool] = MappingProxyType({})) -> None:
         """Record them in ``control``, all or none.
 
         Args:
             control: The registers of the run.
-            tools: The tools by name, to check edited arguments with.
+            tools: The tools by name.
 
         Raises:
-            ResumeError: They do not match what the run waits for, or there are none although it
-                waits. Nothing is changed.
+            ResumeError: The run does not wait. Nothing is changed.
+            DecisionError: They do not match what it waits for, or there are none.
         """
         given = any(x is not None for x in (self.approve, self.deny, self.edit, self.input))
         asked = control.human_requests if control.status == "waiting" else None
@@ -47,11 +52,14 @@ class Decisions:
         if not given and (control.wake_at is not None or control.stop_reason == "paused"):
             return  # other branches can continue
         if not given:
-            raise ResumeError(f"The run waits for a person: {waits_for(control)}")
+            raise DecisionError(f"The run waits for a person: {waits_for(control)}")
         decisions = self._decisions(asked, control, tools)
         answers = self._answers(asked, control)
         if not decisions and not answers:
-            raise ResumeError(f"The run waits for a person: {waits_for(control)}")
+            raise DecisionError(f"The run waits for a person: {waits_for(control)}")
+        if not control.subnets:  # their nets may have tools of their own
+            run = {key for key, decision in decisions.items() if decision.approved} | answers.keys()
+            _check_known((a for a in asked.calls if a.id in run - asked.inside.keys()), tools)
         asked.record(decisions, answers)
 
     def _decisions(
@@ -61,16 +69,16 @@ class Decisions:
 
         def decide(call_id: str, decision: Decision) -> None:
             if call_id not in asked.approvals:
-                raise ResumeError(f"No call {call_id!r} waits for approval. {waits_for(control)}")
+                raise DecisionError(f"No call {call_id!r} waits for approval. {waits_for(control)}")
             if call_id in found:
-                raise ResumeError(f"There are two decisions about the call {call_id!r}: give one")
+                raise DecisionError(f"There are two decisions about the call {call_id!r}: give one")
             found[call_id] = decision
 
         for call_id, args in (self.edit or {}).items():
             try:
                 edited = Decision(approved=True, args=dict(args))
             except (TypeError, ValueError, ValidationError) as error:
-                raise ResumeError(
+                raise DecisionError(
                     f"edit= has no arguments for {call_id!r} that JSON can carry: {error}"
                 ) from error
             decide(call_id, edited)
@@ -80,27 +88,34 @@ class Decisions:
             decide(call_id, Decision(approved=False, reason=reason))
         if self.approve is True:
             if not asked.approvals:
-                raise ResumeError(f"No call waits for approval. {waits_for(control)}")
+                raise DecisionError(f"No call waits for approval. {waits_for(control)}")
             return {**{i: Decision(approved=True) for i in asked.approvals}, **found}
         for call_id in ids_of(self.approve):
             decide(call_id, Decision(approved=True))
         return found
 
-    def _answers(self, asked: HumanRequests, control: Control) -> dict[str, str]:
-        if self.input is None:
-            return {}
-        if isinstance(self.input, str):
-            if len(asked.questions) != 1:
-                many = "several questions wait" if asked.questions else "no question waits"
-                raise ResumeError(f"input= is one text, and {many}. {waits_for(control)}")
-            return dict.fromkeys(asked.questions, self.input)
-        answers = dict(self.input)
-        for question, text in answers.items():
-            if question not in asked.questions:
-                raise ResumeError(f"No question {question!r} waits. {waits_for(control)}")
-            if not isinstance(text, str):
-                raise ResumeError(f"The answer to {question!r} is not a text: {text!r}")
+    def _answers(self, asked: HumanRequests, control: Control) -> dict[str, JsonValue]:
+        answers = {}
+        waits, typed = partial(waits_for, control), bool(asked.schemas)
+        given_to = by_question(self.input, asked.questions, waits, typed=typed)
+        for question, given in given_to.items():
+            try:
+                answers[question] = read_answer(asked.schemas.get(question), given)
+            except ValueError as error:
+                prompt = f"{question!r}: " * bool(question) + repr(asked.questions[question])
+                raise DecisionError(
+                    f"The answer to {prompt} does not fit: {scrub(str(error))}"
+                ) from None
         return answers
+
+
+def _check_known(calls: Iterable[Action], tools: Mapping[str, BaseTool]) -> None:
+    for call in calls:
+        if call.name not in tools:
+            raise DecisionError(
+                f"The call {call.id!r} is of the tool {call.name!r}, which this brain does not "
+                "have: add it to resume the run, or deny the call"
+            )
 
 
 def _check_arguments(
@@ -111,7 +126,35 @@ def _check_arguments(
         try:
             tool.validate(dict(args))
         except ToolArgumentsError as error:
-            raise ResumeError(f"edit= for {call_id!r}: {error}") from error
+            raise DecisionError(f"edit= for {call_id!r}: {error}") from error
+
+
+def by_question(
+    given: object, questions: Collection[str], waits: Callable[[], str], *, typed: bool
+) -> Mapping[str, Any]:
+    """Return what was given as ``input=``, by the IDs of the questions.
+
+    Args:
+        given: The answer to the only question, or a dict of answers by ID.
+        questions: The IDs of the questions that wait.
+        waits: Returns a text that says what waits.
+        typed: Whether a dict may be an answer.
+
+    Raises:
+        DecisionError: There is no such question, or not only one.
+    """
+    if given is None:
+        return {}
+    if isinstance(given, Mapping):
+        unknown = [key for key in given if key not in questions]
+        if not unknown and (given or len(questions) != 1):
+            return given
+        if unknown and (len(questions) != 1 or not typed):
+            raise DecisionError(f"No question {unknown[0]!r} waits. {waits()}")
+    if len(questions) != 1:
+        many = "several questions wait" if questions else "no question waits"
+        raise DecisionError(f"input= is one answer, and {many}. {waits()}")
+    return dict.fromkeys(questions, given)
 
 
 def waits_for(control: Control) -> str:
@@ -138,12 +181,12 @@ def ids_of(value: object) -> list[str]:
     """Return the IDs of calls that a person has named.
 
     Raises:
-        ResumeError: They are not IDs.
+        DecisionError: They are not IDs.
     """
     if value is None or value is False:
         return []
     if isinstance(value, str):
         return [value]
     if not isinstance(value, Iterable):
-        raise ResumeError(f"{value!r} does not name calls: give their IDs")
+        raise DecisionError(f"{value!r} does not name calls: give their IDs")
     return list(value)

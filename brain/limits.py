@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from enum import StrEnum
 
-from agent_brain.common.values import is_amount
+from agent_brain.common.values import is_amount, is_count
 from agent_brain.errors import BrainDefinitionError
 from agent_brain.memories.control import Control
 from agent_brain.states.usage import Usage
@@ -25,6 +25,7 @@ class StopReason(StrEnum):
     APPROVAL = "approval"
     INPUT = "input"
     MAX_TOOL_CALLS = "max_tool_calls"
+    MAX_REQUESTS = "max_requests"
     STOPPED = "stopped"
     BUDGET = "budget"
     PAUSED = "paused"
@@ -42,6 +43,7 @@ _CLAUSES = {
     StopReason.MAX_TOKENS: "the limit of tokens was reached",
     StopReason.MAX_COST: "the limit of cost was reached",
     StopReason.MAX_TOOL_CALLS: "the limit of tool calls was reached",
+    StopReason.MAX_REQUESTS: "the limit of model calls was reached",
     StopReason.TIMEOUT: "the limit of time was reached",
     StopReason.STUCK: "the run repeated itself",
     StopReason.CANCELLED: "the run was cancelled",
@@ -56,7 +58,7 @@ _CLAUSES = {
 
 
 WAITING = (StopReason.APPROVAL, StopReason.INPUT)  # for a person
-SPENDING = (StopReason.MAX_TOKENS, StopReason.MAX_COST)
+SPENDING = (StopReason.MAX_TOKENS, StopReason.MAX_COST, StopReason.MAX_REQUESTS)
 CUT_SHORT = (StopReason.CANCELLED, StopReason.FAILED, StopReason.TIMEOUT)  # at any moment
 OWN = (StopReason.DONE, StopReason.STUCK)  # ends of one net, whatever the run around it does
 
@@ -67,6 +69,9 @@ def waits_on(control: Control) -> StopReason | None:
     if asked is not None and asked.waiting:
         return StopReason.APPROVAL if asked.approvals else StopReason.INPUT
     return None if control.wake_at is None else StopReason.SLEEPING
+
+
+_COUNTS = ("max_steps", "max_tokens", "max_tool_calls", "max_requests")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +91,8 @@ class Limits:
         max_tokens: Tokens read and written by models.
         max_cost: US dollars, for the calls whose price is known.
         max_tool_calls: Tool calls. A round that would exceed it does not begin.
+        max_requests: Model calls, without embeddings. Those that run at once when it is reached are
+            completed.
         timeout: Seconds of wall clock from when the models of the net are loaded; running model
             calls and tools are then cancelled.
         strict: End the run with a :class:`~agent_brain.errors.LimitCheckError` after a model call
@@ -93,13 +100,15 @@ class Limits:
             is not reported. By default this is logged as a warning, once in a run.
 
     Raises:
-        BrainDefinitionError: A limit that is not a number above zero.
+        BrainDefinitionError: A limit that is not a number above zero; a whole one but for
+            ``max_cost`` and ``timeout``.
     """
 
     max_steps: int | None = 100
     max_tokens: int | None = None
     max_cost: float | None = None
     max_tool_calls: int | None = None
+    max_requests: int | None = None
     timeout: float | None = None
     strict: bool = False
 
@@ -113,6 +122,10 @@ class Limits:
                 raise BrainDefinitionError(
                     f"Limits({field.name}={value!r}): a limit is a number above 0, or None for no "
                     "limit"
+                )
+            elif value is not None and field.name in _COUNTS and not is_count(value):
+                raise BrainDefinitionError(
+                    f"Limits({field.name}={value!r}): it must be a whole number"
                 )
 
     @property
@@ -152,6 +165,9 @@ class Limits:
                 return StopReason.MAX_TOKENS
         if self.max_cost is not None and spent.cost >= self.max_cost:
             return StopReason.MAX_COST
+        if self.max_requests is not None:
+            if spent.requests - spent.embeddings >= self.max_requests:
+                return StopReason.MAX_REQUESTS
         if self.max_tool_calls is not None and spent.tool_calls + calls > self.max_tool_calls:
             return StopReason.MAX_TOOL_CALLS
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from agent_brain.common.ids import new_id
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 _REPORTS = {event.kind: event for event in OF_MEMORIES}
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class MemoryCalls:
     """Makes what a memory needs in a run: with its hooks, limits, usage and trace.
 
@@ -64,38 +65,19 @@ class MemoryCalls:
         memory: The memory.
     """
 
-    __slots__ = (
-        "_at",
-        "_engine",
-        "_over",
-        "budget",
-        "cut_short",
-        "error",
-        "events",
-        "hooks",
-        "listens",
-        "memory",
-    )
+    watched = False  # what a memory asks is shown to nobody
 
-    def __init__(
-        self,
-        memory: Memory,
-        hooks: Pipeline | None,
-        at: Position,
-        budget: Budget,
-        *,
-        listens: bool = False,
-    ) -> None:
-        self.memory = memory
-        self.listens = listens
-        self.hooks = hooks
-        self._at = at
-        self.budget = budget
-        self._engine: Engine | None = None
-        self._over = False
-        self.cut_short: StopReason | None = None
-        self.error: LimitCheckError | None = None
-        self.events: list[Event] = []
+    memory: Memory
+    hooks: Pipeline | None
+    _at: Position
+    budget: Budget
+    _: KW_ONLY
+    listens: bool = False
+    _engine: Engine | None = None
+    _over: bool = False
+    cut_short: StopReason | None = None
+    error: LimitCheckError | None = None
+    events: list[Event] = field(default_factory=list)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> MemoryCalls:
         return self  # what copies a memory sets its own

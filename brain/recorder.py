@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 from agent_brain.common.text import clean
@@ -20,6 +21,7 @@ from agent_brain.states.events import (
     ApprovalRequested,
     Event,
     InputRequested,
+    PartialOutput,
     Position,
     ResponseStarted,
     SleepRequested,
@@ -33,6 +35,7 @@ from agent_brain.states.work import StreamItem
 from agent_brain.usage.budget import Budget
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class StepRecorder:
     """Records what a step streams: in a report, and in the registers of the run.
 
@@ -44,36 +47,20 @@ class StepRecorder:
         used: Whether something was reported in this step.
     """
 
-    __slots__ = (
-        "_answered_by",
-        "_as_thoughts",
-        "_asks",
-        "_at",
-        "_counted",
-        "_memory",
-        "_reported",
-        "_text",
-        "budget",
-        "finish_reason",
-        "open_responses",
-        "report",
-        "used",
-    )
-
-    def __init__(self, memory: Memory, budget: Budget, *, as_thoughts: bool, asks: bool) -> None:
-        self._memory = memory
-        self._asks = asks  # the net can wait for a person
-        self.budget = budget
-        self._as_thoughts = as_thoughts  # text is streamed as thoughts
-        self._text: list[str] = []  # of the last step that streamed any
-        self.open_responses: list[ResponseStarted] = []
-        self._counted: set[str | None] = set()  # responses that were cut off, before their event
-        self._answered_by: str | None = None  # the model response that the last text is from
-        self.finish_reason: str | None = None
-        self._reported: UsageReported | None = None  # the last report: its text may come later
-        self._at = NOWHERE
-        self.report = StepReport()
-        self.used = False
+    _memory: Memory
+    budget: Budget
+    _: KW_ONLY
+    as_thoughts: bool  # text is streamed as thoughts
+    asks: bool  # the net can wait for a person
+    _text: list[str] = field(default_factory=list)  # of the last step that streamed any
+    open_responses: list[ResponseStarted] = field(default_factory=list)
+    _counted: set[str | None] = field(default_factory=set)  # cut off, before their event
+    _answered_by: str | None = None  # the model response that the last text is from
+    finish_reason: str | None = None
+    _reported: UsageReported | None = None  # the last report: its text may come later
+    _at: Position = NOWHERE
+    report: StepReport = field(default_factory=StepReport)
+    used: bool = False
 
     def begin_step(self, at: Position) -> None:
         """Begin the report of the next step."""
@@ -100,6 +87,7 @@ class StepRecorder:
         """Record text that was already streamed."""
         self.used = True
         self.report.said.append(text)
+        self.report.partial = None
         self._answered_by, self.finish_reason = None, finish_reason
 
     def note(self, item: StreamItem) -> Event:
@@ -128,8 +116,9 @@ class StepRecorder:
         if not thought:  # a state's own remark says nothing about the model
             self.used = True
             self.report.said.append(words)
+            self.report.partial = None
             self._answered_by = self.finish_reason = None
-        return TextDelta(words, thought=thought or self._as_thoughts, at=at)
+        return TextDelta(words, thought=thought or self.as_thoughts, at=at)
 
     def _note_text(self, event: TextDelta) -> TextDelta:
         if event.thought:
@@ -143,7 +132,14 @@ class StepRecorder:
             if (report := self._reported) and report.response_id == event.response_id:
                 self.finish_reason = report.finish_reason
         said.append(event.text)
-        return dataclasses.replace(event, thought=True) if self._as_thoughts else event
+        self.report.partial = None
+        return dataclasses.replace(event, thought=True) if self.as_thoughts else event
+
+    def _note_partial(self, event: PartialOutput) -> PartialOutput:
+        event = dataclasses.replace(event, thought=True) if self.as_thoughts else event
+        if not event.thought:
+            self.report.partial = event.output
+        return event
 
     def _note_request(self, event: ActionRequested) -> Event:
         self.report.requested = True
@@ -175,7 +171,7 @@ class StepRecorder:
         return event
 
     def _check_may_ask(self, event: Event) -> None:
-        if not self._asks:
+        if not self.asks:
             raise StateDefinitionError(
                 f"State {event.at.state!r} asks a person, but runs on a memory that is not found "
                 "again when the run is resumed: make it with 'await memory.branch(name)', or ask "
@@ -192,7 +188,7 @@ class StepRecorder:
         self._check_may_ask(event)
         self.report.waits = StopReason.INPUT
         control = self._memory.control
-        control.request_input(event.id, event.prompt)
+        control.request_input(event.id, event.prompt, event.schema)
         if control.branch and not event.id:  # the outer net knows it by this name
             return dataclasses.replace(event, id=key_of_branch(control.branch))
         return event
@@ -228,6 +224,7 @@ class StepRecorder:
 
 _NOTES: dict[type, Callable[[StepRecorder, Any], Event]] = {
     TextDelta: StepRecorder._note_text,
+    PartialOutput: StepRecorder._note_partial,
     ActionRequested: StepRecorder._note_request,
     ActionFinished: StepRecorder._note_finished,
     ResponseStarted: StepRecorder._note_response,

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic
 
 from typing_extensions import TypeVar
 
 from agent_brain.limits import StopReason
-from agent_brain.memories.message import Message
-from agent_brain.memories.runs.turns import StoredResult
+from agent_brain.memories.message import Attachment, Message
+from agent_brain.memories.runs.turns import StoredResult, is_answer
 from agent_brain.states.usage import Usage
+from agent_brain.tools.action import Action
 
 if TYPE_CHECKING:
     from agent_brain.nets.net import Net
@@ -37,6 +39,8 @@ class Result(Generic[OutputT_co]):
             ``"content_filter"`` mark an answer that is not complete; None if the provider did not
             say, or no model gave it.
         wake_at: When a run that sleeps is to be resumed (aware, UTC).
+        approvals: The calls that wait for a person's decision.
+        questions: The questions that wait for a person's answer, by their IDs.
     """
 
     answer: str
@@ -48,6 +52,27 @@ class Result(Generic[OutputT_co]):
     run_id: str
     finish_reason: str | None = None
     wake_at: datetime | None = None
+    approvals: Sequence[Action] = ()
+    questions: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def attachments(self) -> tuple[Attachment, ...]:
+        """The pictures that a model has made for the answer."""
+        made = (message.attachments for message in self.messages[-1:] if is_answer(message))
+        return next(made, ())
+
+
+def empty_result(run_id: str, reason: StopReason, usage: Usage, answer: str = "") -> Result[Any]:
+    """Return a result without anything from a memory."""
+    return Result(
+        answer=answer,
+        output=None,
+        stop_reason=reason,
+        steps=0,
+        usage=usage,
+        messages=[],
+        run_id=run_id,
+    )
 
 
 def as_result(stored: StoredResult, net: Net) -> Result[Any]:
@@ -62,4 +87,6 @@ def as_result(stored: StoredResult, net: Net) -> Result[Any]:
         run_id=stored.run_id,
         finish_reason=stored.finish_reason,
         wake_at=stored.wake_at,
+        approvals=stored.approvals,
+        questions=stored.questions,
     )

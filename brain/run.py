@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
 from types import AsyncGeneratorType
-from typing import TYPE_CHECKING, Generic, cast
+from typing import TYPE_CHECKING, Any, Generic, cast
 
 import anyio
 from anyio.abc import AsyncResource
@@ -15,7 +15,7 @@ from anyio.abc import AsyncResource
 from agent_brain.common.aio import CLEANUP_SECONDS
 from agent_brain.common.ids import new_id
 from agent_brain.common.slots import set_slots_directly
-from agent_brain.default_model import models_of
+from agent_brain.default_model import models_of_run
 from agent_brain.engine import (
     Engine,
     Reads,
@@ -33,6 +33,7 @@ from agent_brain.memories.control import SUSPENDED
 from agent_brain.memories.errors import STORE_ERRORS
 from agent_brain.memories.message import Message
 from agent_brain.memories.runs.claim import Claim
+from agent_brain.memories.runs.human_requests import open_requests
 from agent_brain.memories.runs.turns import answer_of
 from agent_brain.memories.runs.work import set_run_work, with_step
 from agent_brain.memory_calls import MemoryCalls
@@ -43,11 +44,12 @@ from agent_brain.open_calls import (
     take_partial_answer,
     undo_half_a_step,
 )
-from agent_brain.result import OutputT_co, Result
+from agent_brain.result import OutputT_co, Result, empty_result
 from agent_brain.states.events import (
     NOWHERE,
     AgentEvent,
     Event,
+    PartialOutput,
     Position,
     RunFailed,
     RunFinished,
@@ -62,7 +64,9 @@ from agent_brain.states.pipeline import RUN, Observation, Pipeline, hooks_of
 from agent_brain.steering import Steering
 from agent_brain.stuck import StuckPolicy
 from agent_brain.tool_sources import refresh
+from agent_brain.tools.base import BaseTool
 from agent_brain.tools.source import ToolSource
+from agent_brain.tools.toolset import offered
 from agent_brain.usage.budget import Budget
 
 if TYPE_CHECKING:
@@ -83,6 +87,7 @@ class RunPlan:
     hooks: tuple[Hook, ...] = ()
     pauses: bool = False  # where calls may have taken effect before a crash
     trace: Callable[[Memory], CallTrace] | None = None  # makes what is told of every call
+    tools: tuple[BaseTool, ...] = ()  # that the net has besides the memory
 
 
 set_slots_directly(RunPlan)
@@ -175,6 +180,23 @@ class Run(AsyncResource, Generic[OutputT_co]):
 
     def __aiter__(self) -> AsyncIterator[AgentEvent]:
         return cast("AsyncIterator[AgentEvent]", self._events)
+
+    async def outputs(self) -> AsyncGenerator[Any, None]:
+        """Yield the object of ``output_type`` as it grows, in place of the events.
+
+        ::
+
+            async with brain.stream("Plan a weekend in Bergen.") as run:
+                async for trip in run.outputs():
+                    print(trip.get("days", []))
+            trip = run.result.output
+
+        What is yielded is JSON data, as in :class:`~agent_brain.states.PartialOutput`, and the
+        whole object at the end. An object that the model had to correct begins anew.
+        """
+        async for event in self:
+            if isinstance(event, PartialOutput) and not event.thought and event.output is not None:
+                yield event.output
 
     def stop(self) -> None:
         """Stop after the current step, with ``stop_reason="stopped"``; ``resume`` continues.
@@ -269,13 +291,17 @@ class Run(AsyncResource, Generic[OutputT_co]):
             noting: Note the task that waits, so that it can be interrupted.
         """
         memory, sources, interruption = self._plan.memory, self._plan.sources, self._interruption
-        self._budget.start_clock()
+        self._budget.started = anyio.current_time()
         claim = self._claim = await Claim.take(memory)
         self._report_result(None)
         memory.deps = self._deps
         set_run_work(memory, self._calls)
         note_task = interruption.note_task if noting else _nothing
+        tools: ExitStack | None = None
         try:
+            if self._plan.tools:
+                tools = ExitStack()
+                tools.enter_context(offered(memory.available_tools, self._plan.tools))
             note_task()
             yield await self._start()
             engine = self._engine
@@ -322,12 +348,16 @@ class Run(AsyncResource, Generic[OutputT_co]):
             self.ended = True
             self._calls.end()
             memory.deps = None
+            if tools is not None:
+                tools.close()
             await claim.release()
 
     async def _load_models(self) -> None:
         """Load the models before the clock of the run starts, which may take seconds."""
         if self._plan.limits.timeout is not None:
-            for model in models_of(self._plan.net):
+            plan = self._plan
+            tools = (*plan.memory.available_tools.values(), *plan.tools)
+            for model in models_of_run(plan.net, tools, plan.hooks):
                 with suppress(Exception):  # the state that uses it raises it again
                     await model.open()
 
@@ -558,8 +588,11 @@ class Run(AsyncResource, Generic[OutputT_co]):
 
     def _end_without_memory(self, reason: StopReason) -> None:
         """Set the result of a run that could not begin, or could not be recorded."""
-        failed = reason is StopReason.FAILED
-        self._result = None if failed else self._empty_result(reason)
+        self._result = None
+        if reason is not StopReason.FAILED:
+            usage = self._budget.usage() if self._began else self._calls.usage()
+            said = self._engine.answer() if self._engine else ""
+            self._result = empty_result(self.run_id, reason, usage, said)
         self._report_result(self._result)
 
     async def _make_result(self, reason: StopReason) -> Result[OutputT_co]:
@@ -571,7 +604,7 @@ class Run(AsyncResource, Generic[OutputT_co]):
             # the run was interrupted after this answer
             answer = control.ended.get("") or answer_of(messages)
             finish_reason = control.finish_reason
-        return Result(
+        result: Result[OutputT_co] = Result(
             answer=answer,
             output=self._plan.net.restore_output(control.output, control.output_class),
             stop_reason=reason,
@@ -582,18 +615,9 @@ class Run(AsyncResource, Generic[OutputT_co]):
             finish_reason=finish_reason,
             wake_at=control.wake_at,
         )
-
-    def _empty_result(self, reason: StopReason) -> Result:
-        """Return a result without anything from the memory."""
-        return Result(
-            answer=self._engine.answer() if self._engine else "",
-            output=None,
-            stop_reason=reason,
-            steps=0,
-            usage=self._budget.usage() if self._began else self._calls.usage(),
-            messages=[],
-            run_id=self.run_id,
-        )
+        if control.human_requests is None:
+            return result
+        return replace(result, **open_requests(control.human_requests))
 
     def _last_events(self) -> list[Event]:
         """Return the events of the last step, which is written now, and of the end."""

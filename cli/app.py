@@ -7,7 +7,16 @@ from pathlib import Path
 import click
 
 from agent_brain.cli.commands import argument, runs
-from agent_brain.cli.options import AGENT, DECISIONS, NET, OUTPUT, STORAGE, as_folder, option
+from agent_brain.cli.options import (
+    AGENT,
+    DECISIONS,
+    LEARN,
+    NET,
+    OUTPUT,
+    STORAGE,
+    as_folder,
+    option,
+)
 from agent_brain.cli.sessions.commands import sessions
 from agent_brain.cli.user.commands import user
 
@@ -53,7 +62,7 @@ def run() -> None:
 
 
 @app.command()
-@runs("asking:resume", *DECISIONS, NET, *AGENT, *STORAGE, *OUTPUT)
+@runs("asking:resume", *DECISIONS, NET, *AGENT, *STORAGE, LEARN, *OUTPUT)
 def resume() -> None:
     """Continue a stored run that waits for a decision or was interrupted.
 
@@ -62,7 +71,7 @@ def resume() -> None:
 
 
 @app.command()
-@runs("chat:chat", NET, *AGENT, *STORAGE, *OUTPUT)
+@runs("chat:chat", NET, *AGENT, *STORAGE, LEARN, *OUTPUT)
 def chat() -> None:
     """Talk with an agent that remembers the conversation.
 
@@ -169,13 +178,7 @@ def mcp() -> None:
         "Show tool calls to clients of the OpenAI, AG-UI and AI SDK endpoints.",
         is_flag=True,
     ),
-    option(
-        "--learn",
-        None,
-        "Remember facts about each user over all chats, which users see and correct on the chat "
-        "page. Needs --folder; a model call for some 20 messages that say something new.",
-        is_flag=True,
-    ),
+    LEARN,
     option(
         "--queue",
         "MODULE:QUEUE",

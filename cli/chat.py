@@ -66,8 +66,8 @@ class _Chat:
                 self._turn(partial(self.session.run, words))
         return self.code
 
-    def _read(self, prompt: str) -> str | None:
-        line = self.source(prompt)
+    def _read(self, prompt: str, *, hidden: bool = False) -> str | None:
+        line = self.source(prompt, hidden=hidden)
         self.left = self.left or (line or "").strip().lower() in LEAVE
         return None if self.left else line
 

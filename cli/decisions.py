@@ -4,17 +4,30 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from agent_brain.cli.exit_codes import UserError, notify, user_errors
 from agent_brain.cli.options import Options
-from agent_brain.cli.sanitize import whole_call
+from agent_brain.cli.sanitize import sanitize, whole_call
 from agent_brain.errors import BrainUseError
 from agent_brain.memories import Memory
-from agent_brain.serving.pending import Pending, parse_arguments, pending_in, request_in
+from agent_brain.serving.pending import (
+    Pending,
+    WaitingRequest,
+    parse_arguments,
+    pending_in,
+    request_in,
+)
+from agent_brain.tools.answers import Field, fields_of, plain_schema, read_answer, words_for
 
-Read = Callable[[str], str | None]  # the next line after a prompt; None at the end
+
+class Read(Protocol):
+    """Reads lines that a person types."""
+
+    def __call__(self, prompt: str, *, hidden: bool = False) -> str | None:
+        """Return the next line, not shown if it is ``hidden``; None at the end."""
+
+
 Decisions = dict[str, dict[str, Any]]
 """The arguments of :meth:`agent_brain.Brain.resume`."""
 
@@ -28,6 +41,9 @@ def ask_person(memory: Memory, read: Read) -> Decisions | None:
     if request is None:
         return None
     call = request.call
+    if request.schema is not None:
+        notify(f"  question  {request.question}", kind="")
+        return _ask_typed(request, request.schema, read)
     asked = f"question  {request.question}" if call is None else f"approve   {whole_call(call)}"
     notify(f"  {asked}", kind="")
     request.how = "Write yes, no, edit or later"
@@ -42,9 +58,62 @@ def ask_person(memory: Memory, read: Read) -> Decisions | None:
     return None
 
 
+class _PostponedError(Exception):
+    """Raised where the person postpones the answer."""
+
+
+def _ask_typed(request: WaitingRequest, schema: dict[str, Any], read: Read) -> Decisions | None:
+    """Ask for an answer of a type, a form field by field; None if the person postpones it."""
+    fields = fields_of(schema)
+    while True:
+        try:
+            answer = (
+                _read_value(schema, "answer", read) if fields is None else _read_form(fields, read)
+            )
+            return request.answer(answer)
+        except _PostponedError:
+            return None
+        except BrainUseError as error:
+            notify(str(error), kind="")
+
+
+def _read_form(fields: list[Field], read: Read, form: str = "") -> dict[str, Any]:
+    """Read a form field by field; the names of the fields of a form in it begin with its name."""
+    answer: dict[str, Any] = {}
+    for field in fields:
+        label = f"{form}{field.label}"
+        inner = fields_of(field.schema) if field.required else None
+        if inner is not None and not plain_schema(field.schema)[1]:
+            answer[field.name] = _read_form(inner, read, f"{label}: ")
+            continue
+        value = _read_value(field.schema, label, read, optional=not field.required)
+        if value is not None or field.required:
+            answer[field.name] = value
+    return answer
+
+
+def _read_value(schema: dict[str, Any], name: str, read: Read, *, optional: bool = False) -> Any:
+    """Read lines until one fits; an empty one leaves out what is optional."""
+    kind = words_for(schema)
+    kind = f"{kind.removesuffix(', or nothing')}, optional" if optional else kind
+    prompt = f"{sanitize(name)} ({sanitize(kind)}), or /later> "
+    hidden = plain_schema(schema)[0].get("format") == "password"
+    while (line := read(prompt, hidden=hidden)) is not None:
+        if re.fullmatch(r"(?i)\s*/later\s*", line):
+            break
+        text = line.rstrip("\n")
+        if optional and not text.strip():
+            return None
+        try:
+            return read_answer(schema, text)
+        except ValueError as error:
+            notify(f"That does not fit: {error}", kind="")
+    raise _PostponedError
+
+
 def read_decisions(options: Options, memory: Memory) -> Decisions:
     """Return the decisions of the options; only ``--approve`` needs the ID of a single call."""
-    pending = pending_in(memory) or Pending([], {})
+    pending = pending_in(memory) or Pending([], {}, {})
     calls = {action.id: action for action in pending.calls}
     decisions: Decisions = {}
     for kind in ("approve", "deny", "edit", "input"):
@@ -80,7 +149,9 @@ def how_to_answer(memory: Memory, options: Options) -> str:
         )
     for question, prompt in pending.questions.items():
         name = f"{question}=" if len(pending.questions) > 1 else ""
-        lines.append(f"{prompt} --input {shlex.quote(f'{name}TEXT')}")
+        schema = pending.schemas.get(question)
+        kind = "" if schema is None else f" ({words_for(schema)})"
+        lines.append(f"{prompt}{kind} --input {shlex.quote(f'{name}TEXT')}")
     if options.folder is None:
         lines.append("It was not stored. agent-brain chat asks at once; --folder stores it")
     else:

@@ -7,32 +7,37 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from getpass import getpass
 
 PROMPT = "\nyou> "
 
 
-def read_stdin(prompt: str = "") -> str | None:
+def read_stdin(prompt: str = "", *, hidden: bool = False) -> str | None:
     """Return the next line of a file or a pipe, without a prompt; None at its end."""
     return sys.stdin.readline() or None
 
 
-def read_chat_line(prompt: str = PROMPT) -> str | None:
+def read_chat_line(prompt: str = PROMPT, *, hidden: bool = False) -> str | None:
     """Return the next line from the keyboard; Ctrl-C discards the line and not the chat."""
     while True:
         try:
-            return read_keyboard(prompt)
+            return read_keyboard(prompt, hidden=hidden)
         except KeyboardInterrupt:
             print("\n(/exit or Ctrl-D ends the chat)", file=sys.stderr)
 
 
-def read_keyboard(prompt: str) -> str | None:
+def read_keyboard(prompt: str, *, hidden: bool = False) -> str | None:
     """Return the next line from the keyboard, with line editing if available; None for Ctrl-D.
 
-    The prompt is not written to a redirected stdout.
+    The prompt is not written to a redirected stdout. A ``hidden`` line is neither shown nor kept in
+    the history.
     """
     with suppress(ImportError):  # not available on Windows
         importlib.import_module("readline")
     try:
+        if hidden and sys.stdin.isatty():
+            with _interruptible():
+                return getpass(prompt)
         if sys.stdout.isatty():
             with _interruptible():
                 return input(prompt)

@@ -16,6 +16,7 @@ from agent_brain.states.models.resolve import RULES
 
 ABOVE_0 = click.FloatRange(0, math.inf, min_open=True, max_open=True)
 DEFAULT_MEMORY = "auto"
+LOCAL_USER = "local"  # whose the sessions of a server without tokens are, and what is learned
 Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
@@ -43,6 +44,7 @@ class Options:
     as_json: bool = False
     verbose: bool = False
     debug: bool = False
+    learn: bool = False
 
     def limits(self) -> dict[str, Any]:
         """Return the limits that were given."""
@@ -64,9 +66,12 @@ class Options:
         except OSError as error:
             why = f"--folder {str(self.folder)!r} cannot be used: {error.strerror}"
             raise UserError(why) from error
+        place: dict[str, Any] = {"session": session}
+        if self.learn:
+            place["tenant"] = LOCAL_USER
         if memory.casefold() == "vector":
-            return {"path": self.folder, "session": session}
-        return {"journal": self.folder / "memory.db", "session": session}
+            return {"path": self.folder, **place}
+        return {"journal": self.folder / "memory.db", **place}
 
 
 def window_options(memory: str, model: str, given: Collection[str] = ()) -> dict[str, Any]:
@@ -177,6 +182,13 @@ JOURNAL = [
     ),
 ]
 TENANT = option("--tenant", "NAME", "Whose session it is. Default: nobody's.", callback=check_name)
+LEARN = option(
+    "--learn",
+    None,
+    "Remember facts about the user over all chats, to see and to correct on the chat page and with "
+    "agent-brain user. Needs --folder; a model call for some 20 messages that say something new.",
+    is_flag=True,
+)
 DECISIONS = [
     option("--approve", "ID|all", "Approve a tool call.", multiple=True),
     option("--deny", "ID[=WHY]|all", "Deny a tool call; the model reads why.", multiple=True),

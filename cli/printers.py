@@ -16,6 +16,7 @@ from agent_brain.memories import Message
 from agent_brain.states.events import (
     KINDS,
     OF_MEMORIES,
+    ActionDelta,
     ActionFinished,
     ActionRequested,
     ApprovalRequested,
@@ -26,10 +27,12 @@ from agent_brain.states.events import (
     MemoryEscalated,
     MessagesRecalled,
     MessagesTrimmed,
+    PartialOutput,
     RunFailed,
     RunFinished,
     RunStarted,
     SleepRequested,
+    SourcesCited,
     StateEntered,
     StateExited,
     StuckDetected,
@@ -38,6 +41,7 @@ from agent_brain.states.events import (
 )
 
 Printer = Callable[[Event], None]
+TAIL = 40  # characters of an object that grows
 
 
 @dataclass(slots=True)
@@ -56,6 +60,7 @@ class LivePrinter:
     _block: str = ""  # what was written last: "text", "thought" or "line"
     _newlines: str = ""  # at the end of a text; written only if it continues
     _held: list[TextDelta] = field(default_factory=list)  # text that may be the answer
+    _cited: dict[str, str] = field(default_factory=dict)  # titles of pages by their addresses
 
     def __call__(self, event: Event) -> None:
         """Write the event, and show on a terminal that a state works and has no output yet."""
@@ -64,15 +69,16 @@ class LivePrinter:
         if isinstance(event, TextDelta):
             if self.out is None or event.thought:
                 self._say(event)
-        elif line := self._line(event):
+        elif isinstance(event, RunFinished) and self._cited:
+            self._show_sources()
+        if line := self._line(event):
             self._begin("line")
             self.screen.labelled(*line)
         if isinstance(event, ActionFinished) and self.debug and event.exception is not None:
             self.screen.write("".join(traceback.format_exception(event.exception)), "dim")
-        if isinstance(event, StateEntered):
-            self.screen.status(f"  waiting   {_location(event)} …")
-        elif isinstance(event, StateExited | RunFinished | RunFailed):
-            self.screen.end_status()
+        if isinstance(event, SourcesCited):
+            self._cited |= {source.url: source.title for source in event.sources}
+        self._show_status(event)
         if isinstance(event, RunFinished | RunFailed):
             self.screen.end_line()
 
@@ -91,6 +97,24 @@ class LivePrinter:
         if text:
             self._held.append(text)
             self._block = ""
+
+    def _show_status(self, event: Event) -> None:
+        """Show on a terminal what has begun and is not written yet."""
+        if isinstance(event, StateEntered):
+            self.screen.status(f"  waiting   {_location(event)} …")
+        elif isinstance(event, ActionDelta):
+            self.screen.status(f"  writing   {event.name} …")
+        elif isinstance(event, PartialOutput):
+            self.screen.status(f"  writing   {to_compact_json(event.output)[-TAIL:]} …")
+        elif isinstance(event, StateExited | RunFinished | RunFailed):
+            self.screen.end_status()
+
+    def _show_sources(self) -> None:
+        """Write what the answer cites, after it."""
+        cited, self._cited = self._cited, {}
+        shown = (f"{' '.join(title.split())}  {url}".strip() for url, title in cited.items())
+        self._begin("line")
+        self.screen.labelled("sources", "\n".join(shown), "dim")
 
     def _begin(self, block: str) -> None:
         """Begin a block; a blank line separates text from what is around it."""
@@ -126,9 +150,9 @@ class LivePrinter:
             case StuckDetected():
                 then = "a hint is given" if event.verdict == "hint" else "the run is stopped"
                 return "stuck", f"{event.reason}; {then}", "yellow"
-            case ApprovalRequested():
+            case ApprovalRequested() if self.verbose:  # a person is asked, or told how to decide
                 return "approval", "; ".join(map(whole_call, event.actions)), "yellow"
-            case InputRequested():
+            case InputRequested() if self.verbose:
                 return "question", event.prompt, "yellow"
             case SleepRequested():
                 return "sleep", f"until {event.until:%Y-%m-%d %H:%M:%S %Z}", "yellow"

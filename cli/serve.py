@@ -15,16 +15,12 @@ from agent_brain.brain import Brain
 from agent_brain.brainfile import read_spec
 from agent_brain.cli.exit_codes import UserError, notify, user_errors
 from agent_brain.cli.net_reference import is_file
-from agent_brain.cli.options import Options, window_options
-from agent_brain.cli.session import DEFAULTS, build, named_model
-from agent_brain.default_model import models_of
-from agent_brain.demo import DemoLLM
-from agent_brain.request_id import request_id
+from agent_brain.cli.options import LOCAL_USER, Options, window_options
+from agent_brain.cli.session import DEFAULTS, build, extractor_of, named_model
+from agent_brain.common.request_id import request_id
 from agent_brain.serving.access import is_loopback
 from agent_brain.serving.sessions import Sessions
-from agent_brain.states.extracting import model_extractor
 
-LOCAL_USER = "local"
 _ORIGIN = re.compile(r"https?://[^/\s]+")
 LOCAL_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 
@@ -67,7 +63,6 @@ def serve_web(
     at_once: int,
     max_body: int,
     show_tools: bool,
-    learn: bool,
     **access: Any,
 ) -> None:
     """Serve the agent that ``options`` describe over HTTP until the process is told to stop.
@@ -83,10 +78,10 @@ def serve_web(
 
         limits = ServerLimits(per_minute=rate, at_once=at_once, max_body=max_body)
         if queue is None:
-            brain = build(replace(options, memory="messages", folder=None))
-            user = learning_of(brain, options) if learn else None
+            brain = build(replace(options, memory="messages", folder=None, learn=False))
+            user = {"extract": extractor_of(brain.net, options)} if options.learn else None
             sessions = make_sessions(brain, options, max_per_user=most, user=user)
-        elif learn:
+        elif options.learn:
             raise UserError("--queue: its workers do the runs, which --learn does not reach")
         else:
             sessions = queue_sessions(queue, options, max_per_user=most)
@@ -139,20 +134,6 @@ def queue_sessions(queue: str, options: Options, *, max_per_user: int) -> Sessio
     if unused := [name for name, value in given.items() if value]:
         raise UserError(f"--queue: the program of the queue says {', '.join(unused)}: leave it out")
     return load_queue(queue).sessions(options.net, max_per_user=max_per_user)
-
-
-def learning_of(brain: Brain[Any], options: Options) -> dict[str, Any]:
-    """Return what ``Sessions(user=…)`` takes so that the model of the net learns about users.
-
-    Raises:
-        UserError: There is no folder, or no model that could.
-    """
-    if options.folder is None:
-        raise UserError("--learn keeps what is known about users in a folder: give --folder too")
-    models = [model for model in models_of(brain.net) if not isinstance(model, DemoLLM)]
-    if not models:
-        raise UserError("--learn needs a model, which the demo model is not: choose one (--model)")
-    return {"extract": model_extractor(models[0])}
 
 
 def make_sessions(

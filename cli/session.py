@@ -21,13 +21,16 @@ from agent_brain.cli.printers import Printer, make_printer
 from agent_brain.cli.screen import busy
 from agent_brain.cli.signals import signals_wake_loop, sigterm_as_ctrl_c
 from agent_brain.default_model import MODEL_VARIABLE, models_of, resolve_llm
-from agent_brain.demo import demo_tools
+from agent_brain.demo import DemoLLM, demo_tools
 from agent_brain.errors import ResumeError
 from agent_brain.limits import WAITING, Limits, StopReason
-from agent_brain.memories import Memory
+from agent_brain.memories import Memory, UserMemory
+from agent_brain.memories.user.learning import Extract
+from agent_brain.nets import Net
 from agent_brain.result import Result
 from agent_brain.run import Run
 from agent_brain.states.events import Position, RunFinished
+from agent_brain.states.extracting import model_extractor
 from agent_brain.tools.named import named_tools
 
 DEFAULTS = BrainSpec.model_validate({"memory": DEFAULT_MEMORY})  # of a net that is not in a file
@@ -124,7 +127,12 @@ def open_session(
                     runner.run(brain.connect(*options.servers))
             yield Session(options, brain, new_printer or partial(make_printer, options), runner)
         finally:
-            runner.run(brain.aclose())
+            with busy("Learning …") if options.learn else contextlib.nullcontext():
+                runner.run(brain.aclose())
+            if brain.user is not None:
+                if (error := brain.user.learning_error) is not None:
+                    notify(f"this chat will be learned from the next time: {error}", kind="Note")
+                runner.run(brain.user.aclose())
 
 
 def named_model(agent: Options, spec: BrainSpec) -> str:
@@ -150,14 +158,40 @@ def build(agent: Options) -> Brain:
         memory = agent.memory or spec.memory
         kept = spec.memory_options if memory == spec.memory else {}
         llm = resolve_llm(model)
+        net, storage = load_net(agent.net, llm), agent.storage(memory)
         brain = Brain(
-            load_net(agent.net, llm),
+            net,
             memory,
             tools,
             trace=agent.trace or spec.trace,
             limits=Limits(**{**spec.limits.model_dump(), **agent.limits()}),
-            memory_options={**window_options(memory, model, kept), **kept, **agent.storage(memory)},
+            memory_options={**window_options(memory, model, kept), **kept, **storage},
+            user=known_user(net, agent, storage) if agent.learn else None,
         )
     if not chosen and llm in models_of(brain.net):
         notify(DEMO_NOTE, kind="Note")
     return brain
+
+
+def known_user(net: Net, options: Options, storage: dict[str, Any]) -> UserMemory:
+    """Return what is known about the user, learned by the model of the net.
+
+    Raises:
+        UserError: There is no folder, or no model that could.
+    """
+    place = {name: value for name, value in storage.items() if name != "session"}
+    return UserMemory(**place, extract=extractor_of(net, options))
+
+
+def extractor_of(net: Net, options: Options) -> Extract:
+    """Return what learns about users with the model of a net.
+
+    Raises:
+        UserError: There is no folder, or no model that could.
+    """
+    if options.folder is None:
+        raise UserError("--learn keeps what is known about users in a folder: give --folder too")
+    models = [model for model in models_of(net) if not isinstance(model, DemoLLM)]
+    if not models:
+        raise UserError("--learn needs a model, which the demo model is not: choose one (--model)")
+    return model_extractor(models[0])

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 
-def lazy_exports(package: dict[str, Any]) -> bool:
+def lazy_exports(
+    package: dict[str, Any], within: Callable[[], AbstractContextManager[None]] = nullcontext
+) -> bool:
     """Give a package ``__getattr__`` and ``__dir__`` for what a block of its source imports.
 
     Example::
@@ -19,6 +23,10 @@ def lazy_exports(package: dict[str, Any]) -> bool:
 
     Type checkers read the block as it is. At run time it is parsed when a name is first missing,
     also for ``__all__``. Without the source, as in a frozen executable, the block is executed.
+
+    Args:
+        package: The names of the package.
+        within: Makes what names are imported in, such as :func:`~agent_brain.common.extras.extra`.
     """
     module = package["__name__"]
     try:  # get_data, as not every loader has get_source: pytest's own, for one, does not
@@ -43,7 +51,8 @@ def lazy_exports(package: dict[str, Any]) -> bool:
         if name.startswith("__") or name not in homes():
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         home, original = homes()[name]
-        value = package[name] = getattr(import_module(home), original)
+        with within():
+            value = package[name] = getattr(import_module(home), original)
         return value
 
     package["__getattr__"] = __getattr__

@@ -33,8 +33,12 @@ class Scrubber:
 
     def chunks(self, chunks: Sequence[str]) -> list[str]:
         """Return the chunks of one text without the secrets in them, or cut across them."""
-        kept = list("".join(chunks))
-        for start, stop in secret_spans("".join(kept), self._values, self._patterns):
+        text = "".join(chunks)
+        spans = secret_spans(text, self._values, self._patterns)
+        if not spans:
+            return list(chunks)
+        kept = list(text)
+        for start, stop in spans:
             kept[start:stop] = [HIDDEN, *[""] * (stop - start - 1)]
         ends = accumulate(map(len, chunks))
         return [

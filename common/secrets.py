@@ -92,6 +92,7 @@ _PATTERNS = (
 )
 
 _environment: Mapping[Any, Any] = {}  # when it was last read
+_in_environment: frozenset[str] = frozenset()  # values of its variables that are named as secret
 _values: tuple[str, ...] = ()  # registered, longest first, in each of their written forms
 
 
@@ -137,7 +138,7 @@ def hide_in_result(text: str, *, is_error: bool = False) -> str:
 
 def hide_registered(text: str) -> str:
     """Return ``text`` without the registered values; the same object if it has none."""
-    _register_environment()
+    _read_environment()
     for value in _values:
         if value in text:
             text = text.replace(value, HIDDEN)
@@ -157,8 +158,8 @@ def secret_spans(
     text: str, secrets: Iterable[str] = (), patterns: Iterable[re.Pattern[str]] = ()
 ) -> list[tuple[int, int]]:
     """Return where the secrets in ``text`` begin and end, merged and in order."""
-    _register_environment()
-    values = {*_values, *environment_secrets(), *(s for s in secrets if len(s) >= SHORTEST)}
+    _read_environment()
+    values = {*_values, *_in_environment, *(s for s in secrets if len(s) >= SHORTEST)}
     present = [re.escape(value) for value in values if value in text]
     known = [re.compile("|".join(sorted(present, key=len, reverse=True)))] if present else []
     found = sorted(
@@ -187,23 +188,18 @@ def is_secret_field(name: str) -> bool:
     return _FIELD.search(name) is not None
 
 
-def _register_environment() -> None:
-    """Register the secrets of the environment, if it has changed since the last time.
+def _read_environment() -> None:
+    """Read the secrets of the environment, if it has changed since the last time.
 
     A value that was there stays registered: what has used it may show it later.
     """
-    global _environment  # noqa: PLW0603 - one environment of the process
+    global _environment, _in_environment  # noqa: PLW0603 - one environment of the process
     now = getattr(os.environ, "_data", os.environ)  # as bytes: comparing it takes a microsecond
     if now != _environment:
         _environment = dict(now)
         named = {name: value for name, value in os.environ.items() if _VARIABLE.search(name)}
+        _in_environment = frozenset(value for value in named.values() if len(value) >= SHORTEST)
         register_secrets(configured_secrets(named))
-
-
-def environment_secrets() -> set[str]:
-    """Return the values of environment variables whose names say that they are secret."""
-    named = (value for name, value in os.environ.items() if _VARIABLE.search(name))
-    return {value for value in named if len(value) >= SHORTEST}
 
 
 def secret_values(params: Mapping[str, Any], *, inside: bool = False) -> Iterator[str]:

@@ -6,6 +6,7 @@ import json
 import math
 import re
 from typing import Any
+from unicodedata import normalize
 
 from pydantic import BaseModel
 from pydantic_core import to_json, to_jsonable_python
@@ -13,6 +14,34 @@ from pydantic_core import to_json, to_jsonable_python
 MARKER = "\n… [{} tokens left out] …\n"
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(", ", ": ")).encode
 _LINE_ENDS = re.compile("[\x85\u2028\u2029]")  # JSON escapes the others itself
+
+
+# The Turkish dotless i too: its capital is that of "i" elsewhere.
+_MARKS = {"'": "‘’‛′", '"': "“”„‟«»", "-": "‐‑‒–—−", "i": "ı"}
+_SIMPLE = str.maketrans({mark: simple for simple, marks in _MARKS.items() for mark in marks})
+_MARKED = re.compile(f"[{''.join(_MARKS.values())}]")
+
+
+def folded(text: str) -> str:
+    """Return a text as it is compared: in one case, with single spaces and simple marks.
+
+    Letters that are written as several characters (NFD) become one.
+    """
+    if not text.isascii():
+        text = normalize("NFKC", text)
+        text = text.translate(_SIMPLE) if _MARKED.search(text) else text
+        text = text.casefold().replace("i\u0307", "i")  # of a capital with a dot
+    return " ".join(text.casefold().split())
+
+
+def has_folded(text: str, part: str) -> bool:
+    """Return whether a text has a part, which is folded, however both are written."""
+    if not text.isascii():
+        return part in folded(text)
+    text = text.casefold()
+    return part in text or (
+        " " in part and part.partition(" ")[0] in text and part in " ".join(text.split())
+    )
 
 
 def count_tokens(text: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from decimal import Decimal
 from numbers import Integral, Real
@@ -32,6 +33,37 @@ def check_count(
     if not (is_count(value, least=least) or (optional and value is None)):
         none = ", or None" if optional else ""
         raise error(f"{name}={value!r}: it must be a whole number of at least {least}{none}")
+
+
+def takes(function: Any, *arguments: str) -> bool:
+    """Return whether something is a function that can be called with these arguments."""
+    try:
+        inspect.signature(function).bind(*arguments)
+    except TypeError:
+        return False
+    except ValueError:  # a built-in function that does not tell
+        return callable(function)
+    return True
+
+
+def check_function(
+    error: type[Exception], name: str, value: Any, *arguments: str, optional: bool = False
+) -> None:
+    """Raise ``error`` if an option is no function that can be called with these arguments.
+
+    Args:
+        error: The class of the error.
+        name: The name of the option.
+        value: Its value.
+        arguments: What it is called with, in order.
+        optional: Whether it may be None.
+    """
+    if not (takes(value, *arguments) or (optional and value is None)):
+        none = ", or None" if optional else ""
+        raise error(
+            f"{name}={value!r:.200}: it must be a function that is called as "
+            f"{name}({', '.join(arguments)}){none}"
+        )
 
 
 def is_amount(value: Any, *, zero: bool = False) -> bool:

@@ -4,8 +4,8 @@ Run it with::
 
     python examples/companion.py
 
-It prints what the model sees of the user in each conversation, and what is learned from it; at the
-end what is known, since when and from where, and how often the file holds what was forgotten.
+It prints what the model sees of the user in each conversation, and what is learned from it, since
+when and from where; at the end what is known, and how often the file holds what was forgotten.
 Without a model (``--model``, or ``AGENT_BRAIN_MODEL``) a script answers, and rules say what is
 learned. ``--folder`` keeps the file; otherwise it is deleted at the end.
 """
@@ -49,11 +49,11 @@ def evening(year: int, month: int, day: int) -> datetime:
     return datetime(year, month, day, 18, tzinfo=UTC)
 
 
-def forget_home(messages: list[Message]) -> Action:
-    """Call ``forget`` as a model would: with the ID that stands behind the fact."""
-    shown = "\n".join(message.content for message in messages)
-    found = re.search(r"^- home: .*; (fact_\w+)\]$", shown, re.MULTILINE)
-    return Action(name="forget", args={"fact_id": found[1] if found else "?"})
+def forget_homes(messages: list[Message]) -> Action:
+    """Call ``forget`` as a model would: again with how much it was told that this would be."""
+    told = re.search(r"expect=(\d+)", messages[-1].content)
+    expected = {"expect": int(told[1])} if told else {}
+    return Action(name="forget", args={"slot": "home", **expected})
 
 
 STORY = [
@@ -72,7 +72,7 @@ STORY = [
     Conversation(
         "a web page that lies",
         evening(2025, 6, 14),
-        "What did you promise me about my holiday? And what does casino.example say?",
+        "What did you promise me about my holiday? I want to know what casino.example says.",
         [
             Action(name="read_page", args={"address": "casino.example"}),
             "I promised to remind you to book it, and the page wants you to fly from Rome.",
@@ -87,8 +87,8 @@ STORY = [
     Conversation(
         "a right to be forgotten",
         evening(2025, 12, 30),
-        "Please forget where I live.",
-        [forget_home, "It is forgotten."],
+        "Please forget where I live and have lived.",
+        [forget_homes, forget_homes, "It is forgotten."],
     ),
 ]
 TODAY = STORY[-1].on

@@ -32,12 +32,13 @@ from agent_brain import (
     State,
     react,
 )
+from agent_brain.errors import ResumeError
 from agent_brain.nets import ParallelState
-from agent_brain.states import InputRequested, StreamItem
+from agent_brain.states import Ask, StreamItem
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action, tool
 
-QUESTION = "Publish this report? (yes or no)"
+QUESTION = "Publish this report?"
 TOPICS = ("history", "prices")
 LIBRARY = {
     "history": "Oslo was founded around 1048 and burned down in 1624.",
@@ -68,9 +69,9 @@ class Publish(State):
         self.path = path
 
     async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
-        if memory.control.input is None:
-            yield InputRequested(QUESTION)
-        elif memory.control.input.strip().lower() == "yes":
+        publish = Ask(QUESTION, bool)
+        yield publish
+        if publish.value:
             report = (await memory.dump())[-1].content
             await anyio.Path(self.path).write_text(report, encoding="utf-8")
             yield f"Published as {self.path.name}."
@@ -146,14 +147,17 @@ async def ask() -> None:
 async def finish(answer: str) -> None:
     """Continue with what the person said."""
     async with kept() as brain:
-        await show(brain.stream_resume(input=answer))
+        try:
+            await show(brain.stream_resume(input=answer))
+        except ResumeError as error:  # it still waits
+            print(error)
         print()
 
 
 def main() -> None:
     try:
         anyio.run(ask)
-        answer = input("> ")  # no event loop runs meanwhile: Ctrl-C ends the wait
+        answer = input("yes or no> ")  # no event loop runs meanwhile: Ctrl-C ends the wait
         anyio.run(finish, answer)
     except (EOFError, KeyboardInterrupt):
         print("\nEnded. A report that waits is kept in research.db: start the program again.")

@@ -319,18 +319,13 @@ class Experiment:
                 "run_sync() cannot be used inside a running event loop: use 'await "
                 "experiment.run(…)'"
             )
+        from agent_brain.common.litellm.connections import run_and_release
 
-        async def run() -> Report:
-            from agent_brain.common.litellm.connections import connections
-
-            try:
-                return await self.run(
-                    folder, only=only, only_tasks=only_tasks, fresh=fresh, on_progress=on_progress
-                )
-            finally:
-                await connections.close()  # nobody else can, once the event loop has ended
-
-        return anyio.run(run)
+        return run_and_release(
+            lambda: self.run(
+                folder, only=only, only_tasks=only_tasks, fresh=fresh, on_progress=on_progress
+            )
+        )
 
     def _select(self, only: Only, only_tasks: OnlyTasks) -> list[Case]:
         return select(shuffled(self._cases, self.settings.seed), only, only_tasks)

@@ -67,6 +67,7 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.memories.summary import SummaryMemory as SummaryMemory
     from agent_brain.memories.todo import Todo as Todo
     from agent_brain.memories.todo import TodoMemory as TodoMemory
+    from agent_brain.memories.tool_search import ToolSearch as ToolSearch
     from agent_brain.memories.trace.recorded_call import RecordedCall as RecordedCall
     from agent_brain.memories.user.checking import Batch as Batch
     from agent_brain.memories.user.checking import Cited as Cited

@@ -35,6 +35,7 @@ logger = get_logger(__name__)
 
 DEFAULT_TOKENS = 16_000  # fits in the windows of small models, and costs little with large ones
 MOST_TOKENS = 64_000  # of a model with a large window: each call pays for all that it reads
+LEAST_RECALLED = 100  # tokens, for what introduces recalled messages and for the best of them
 RETRY = 8  # messages after which a summariser that has failed is tried again
 
 
@@ -57,8 +58,9 @@ class AutoMemory(VectorMemory):
 
     Args:
         tools: What the agent may call.
-        max_tokens: How many tokens a model is shown at most. None for half of ``context_window``,
-            but at most 64,000; without that, 16,000.
+        max_tokens: How many tokens a model is shown at most; with less than 200 little or nothing
+            is recalled. None for half of ``context_window``, but at most 64,000; without that,
+            16,000.
         context_window: How many tokens the model can read, or the name of a LiteLLM model, which is
             looked up in litellm's table when the memory is opened; one that is not there counts as
             None.
@@ -126,9 +128,15 @@ class AutoMemory(VectorMemory):
         self._new_vectors = partial(Vectors, embedder, None)  # the store is another memory's
 
     def _limit(self, max_tokens: int) -> None:
-        """Set the limit: half of it is for messages, a quarter for what is recalled."""
+        """Set the limit: half of it is for messages, a quarter or more for what is recalled."""
         self._max_tokens = max_tokens
-        self._recalled_tokens = min(1_500, max_tokens // 4)
+        self._recalled_tokens = min(1_500, max(max_tokens // 4, LEAST_RECALLED), max_tokens // 2)
+        if self._recalled_tokens < LEAST_RECALLED:
+            logger.warning(
+                "max_tokens=%d is too small to recall what has left: give at least %d",
+                max_tokens,
+                2 * LEAST_RECALLED,
+            )
         self._tail.limit(max_tokens)
 
     @property

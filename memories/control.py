@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
+from enum import Enum
 from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any, Literal, cast
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, JsonValue
 
 from agent_brain.common.ids import new_id
 from agent_brain.common.models import maker_of_defaults
+from agent_brain.common.text import to_text
 from agent_brain.memories.errors import ScratchError
 from agent_brain.memories.message import Message
 from agent_brain.memories.runs.calls import Call, uncertain
@@ -19,18 +21,6 @@ from agent_brain.memories.runs.counts import Counts, Spent
 from agent_brain.memories.runs.human_requests import Decision, HumanRequests, key_of_branch
 from agent_brain.memories.runs.scratch import JsonDict, Scratch
 from agent_brain.tools.action import Action
-
-__all__ = [
-    "SUSPENDED",
-    "Call",
-    "Control",
-    "Decision",
-    "HumanRequests",
-    "Spent",
-    "ToolScope",
-    "uncertain",
-]
-
 
 SUSPENDED = ("approval", "input", "paused", "sleeping")
 """Why a run has stopped that waits: it can be continued as it is."""
@@ -80,6 +70,8 @@ class Control(BaseModel, defer_build=True):
             after a step that succeeded.
         failure: Why the run has failed: the text of its error. None unless it has.
         tool_scope: Which tools are offered; None for all. Kept from run to run.
+        found_tools: Names of the tools that a model has searched for and found, in that order. Kept
+            from run to run.
         results_cut: A result was shortened, so the tool that reads the rest is offered.
         wake_at: When a run that sleeps is to be resumed.
         entered: The nets, by their paths, whose current state was entered before the run waited in
@@ -114,6 +106,7 @@ class Control(BaseModel, defer_build=True):
     wake_at: datetime | None = None
     entered: list[str] = Field(default_factory=list)
     tool_scope: ToolScope | None = None
+    found_tools: list[str] = Field(default_factory=list)
     results_cut: bool = False
     dry_run: bool = False
 
@@ -128,15 +121,34 @@ class Control(BaseModel, defer_build=True):
     def hint(self, hint: str | None) -> None:
         vars(self)["hint"] = hint
 
+    @property
+    def proposed(self) -> Enum | None:
+        """What a function that is a state has chosen to come next; not stored."""
+        return cast("Enum | None", vars(self).get("proposed"))
+
+    @proposed.setter
+    def proposed(self, state: Enum | None) -> None:
+        vars(self)["proposed"] = state
+
     @cached_property
     def uncounted(self) -> dict[str, Counts]:
         """What the branches have besides ``counted``; not stored, as a branch stores its own."""
         return {}
 
     @property
+    def asked(self) -> Mapping[str, int]:
+        """How many questions each state has asked since it began to run; not stored."""
+        return cast("Mapping[str, int]", vars(self).get("asked", {}))
+
+    @asked.setter
+    def asked(self, asked: Mapping[str, int]) -> None:
+        vars(self)["asked"] = asked
+
+    @property
     def input(self) -> str | None:
         """The person's answer to the question of the current state; None if there is none."""
-        return self.answer_to("")
+        answer = self.answer_to("")
+        return None if answer is None else to_text(answer)
 
     @property
     def resumable(self) -> bool:
@@ -170,6 +182,7 @@ class Control(BaseModel, defer_build=True):
         registers = vars(self)
         lasting = {name: registers[name] for name in _OF_SESSION}
         self._drop_unstored()
+        registers.pop("asked", None)
         registers.update(vars(_fresh()), run_id=run_id, status="running", state=state, **lasting)
 
     def branch_name(self, key: str) -> str:
@@ -202,6 +215,7 @@ class Control(BaseModel, defer_build=True):
         """Continue a run that has stopped."""
         self.count_rest()
         vars(self).update(status="running", stop_reason=None, failure=None, wake_at=None)
+        vars(self).pop("asked", None)
         if self.human_requests is not None:
             self.human_requests.reopen()
 
@@ -268,11 +282,13 @@ class Control(BaseModel, defer_build=True):
         registers["moves"] += 1
         if registers["ended"]:
             registers["ended"] = {}
+            registers.pop("asked", None)
         if registers["counted"] or "uncounted" in registers:
             registers["counted"] = {}
             registers.pop("uncounted", None)
         if registers["human_requests"] is not None:  # they belonged to the step
             registers["human_requests"] = None
+            registers.pop("asked", None)
         if state is None:
             registers["done"] = True
         else:
@@ -300,6 +316,8 @@ class Control(BaseModel, defer_build=True):
         inside = f"{path}/"
         for ended in [key for key in self.ended if key.startswith(inside)]:
             del self.ended[ended]
+        if self.asked:
+            self.asked = {k: n for k, n in self.asked.items() if not k.startswith(inside)}
         if state is not None:
             self.subnets[path] = state
             return
@@ -472,16 +490,24 @@ class Control(BaseModel, defer_build=True):
         """Record that calls wait for a person's decision.
 
         Args:
-            actions: The calls.
+            actions: The calls, perhaps with other arguments than the model's: those are run then.
             uncertain: IDs of those that may have taken effect; earlier decisions about them do not
                 count.
         """
-        self._requests().ask_approval(actions, uncertain)
+        actions, known = [*actions], {action.id: action.args for action in self.next_actions}
+        changed = {a.id: dict(a.args) for a in actions if known.get(a.id, a.args) != a.args}
+        self._requests().ask_approval(actions, uncertain, changed)
 
-    def request_input(self, question_id: str, prompt: str) -> None:
-        """Record that a question waits for a person's answer."""
+    def request_input(
+        self, question_id: str, prompt: str, schema: dict[str, Any] | None = None
+    ) -> None:
+        """Record that a question waits for a person's answer, which fits the schema."""
         calls = [action for action in self.next_actions if action.id == question_id]
-        self._requests().ask(question_id, prompt, calls)
+        self._requests().ask(question_id, prompt, schema, calls)
+
+    def run_again(self, action: Action, answers: list[JsonValue]) -> None:
+        """Record that a call, whose question waits, runs again with its answers."""
+        self._requests().again[action.id] = answers
 
     def wait_in_branch(self, reason: str) -> None:
         """Record that a branch waits for a person."""
@@ -536,15 +562,15 @@ class Control(BaseModel, defer_build=True):
         requests = self.human_requests
         return requests is not None and action.id in requests.uncertain
 
-    def question_of(self, action: Action) -> str | None:
-        """Return the question of a call that still waits for an answer."""
-        requests = self.human_requests
-        return None if requests is None else requests.questions.get(action.id)
-
-    def answer_to(self, question_id: str) -> str | None:
+    def answer_to(self, question_id: str) -> JsonValue:
         """Return a person's answer to a question; None if they have not answered."""
         requests = self.human_requests
         return None if requests is None else requests.answers.get(question_id)
+
+    def has_answer(self, question_id: str) -> bool:
+        """Return whether a person has answered a question; the answer may be null."""
+        requests = self.human_requests
+        return requests is not None and question_id in requests.answers
 
     def _requests(self) -> HumanRequests:
         if self.human_requests is None:
@@ -553,4 +579,4 @@ class Control(BaseModel, defer_build=True):
 
 
 _fresh = maker_of_defaults(Control)
-_OF_SESSION = ("session", "tool_scope", "results_cut", "dry_run")
+_OF_SESSION = ("session", "tool_scope", "found_tools", "results_cut", "dry_run")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -50,6 +49,7 @@ from agent_brain.memories.store.many import in_slices, in_thread_if_many
 from agent_brain.memories.store.removal import REMOVING
 from agent_brain.memories.store.retagging import Retagged, Retagging
 from agent_brain.memories.store.rollback import plan_undoing
+from agent_brain.memories.store.session import LONG, long_term_session
 from agent_brain.memories.store.snapshot import Snapshot, check_snapshot
 from agent_brain.memories.stored import StoredMemory
 from agent_brain.memories.views.groups import (
@@ -67,7 +67,6 @@ if TYPE_CHECKING:
     from agent_brain.memories.vector import VectorMemory
 
 Keeps: TypeAlias = Names | Callable[[Message], bool]
-LONG = "long"  # the name under which a snapshot says what of it the long-term memory holds
 
 
 class LayeredMemory(Retagged, WrappingMemory):
@@ -548,11 +547,6 @@ def _read_part(value: JsonValue) -> _Part:
         return _Part.model_validate(value or {})
     except ValidationError as error:
         raise SnapshotError(f"Not a snapshot of a LayeredMemory: {error}") from error
-
-
-def long_term_session(session: str) -> str:
-    """Return the name of the session with the long-term memory of a layered memory by name."""
-    return json.dumps([session, LONG])
 
 
 def make_layered(

@@ -741,8 +741,8 @@ class StoredMemory(Retagged, Exported):
             sent_from: Sent by one of these.
             tags: With at least one of these tags.
             without_tags: With none of these tags.
-            text: Containing this text, ignoring case: in the content, names, tags, metadata,
-                attachments, or the arguments of calls.
+            text: Containing this text, whatever the case and the spaces: in the content, names,
+                tags, metadata, attachments, or the arguments of calls.
             where: A function of a message, or a dict of values that its metadata must have.
             since: Of this moment (aware) or later: when it happened, as ``occurred_at`` says, else
                 when it was created.
@@ -864,7 +864,7 @@ class StoredMemory(Retagged, Exported):
             role: With one of these roles.
             name: Said by one of these speakers.
             tags: With at least one of these tags.
-            text: Containing this text, ignoring case: as in :meth:`messages`.
+            text: Containing this text, whatever the case and the spaces: as in :meth:`messages`.
 
         Returns:
             How many messages were forgotten, partners included.

@@ -9,6 +9,7 @@ from typing import Any, Unpack
 
 from pydantic import AwareDatetime, BaseModel, Field, JsonValue, ValidationError
 
+from agent_brain.common.text import folded, has_folded
 from agent_brain.memories.base import Memory
 from agent_brain.memories.branches.forgetting import stored_in
 from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError, SnapshotError
@@ -80,6 +81,8 @@ class TodoMemory(WrappingMemory):
         self._own = _List()  # if the inner memory cannot store it
         self._lock = Lock()  # the model may call several tools at once
         self._tools = [edit.over(getattr(self, edit.name)) for edit in _edits(type(self))]
+        for edit in self._tools:
+            edit.always_offered = True
         self.add_tools(self._tools)
 
     async def todos(self) -> list[Todo]:
@@ -183,7 +186,7 @@ class TodoMemory(WrappingMemory):
         going, _ = await removal.choose(arrived, choice)
         since = min((held[i].created_at for i in going), default=None)
         text = "" if ids is not None else which.get("text") or ""
-        await self._forget_items(since, text.casefold())  # first: a crash must not leave them
+        await self._forget_items(since, folded(text))  # first: a crash must not leave them
         count = await super().forget(ids, **which)  # erases the list as it was too
         if count > len(going):
             await self._forget_items(LONG_AGO, "", erase=True)
@@ -197,8 +200,7 @@ class TodoMemory(WrappingMemory):
             staying = [
                 todo
                 for todo in todos.items
-                if (since is None or todo.at < since)
-                and not (text and text in todo.text.casefold())
+                if (since is None or todo.at < since) and not (text and has_folded(todo.text, text))
             ]
             if len(staying) < len(todos.items):
                 await self._write(staying, todos.next, erase=erase)

@@ -407,6 +407,7 @@ class VectorMemory(StoredMemory):
         everywhere = checked_scope(scope, self._tenant, self.journal) == "tenant"
         query_filter = Query(where=where, since=since, until=until)
         min_score = checked_score(min_score)
+        await self.open()
         with self.work_for(EMBEDDING):
             sessions = await self._together(tool_results=tool_results) if everywhere else None
             found = await self._recall(query, self._wider(k), query_filter, min_score, sessions)
@@ -421,7 +422,6 @@ class VectorMemory(StoredMemory):
         sessions: Together | None,
     ) -> list[Recalled]:
         fits = wanted.predicate()
-        await self.open()
         await self._indexed.wake()
 
         def get(item_id: str) -> tuple[str, Message | None]:
@@ -433,7 +433,8 @@ class VectorMemory(StoredMemory):
             message = get(item_id)[1]
             return message is not None and fits(message)
 
-        goal, itself = await self.goal(), self.store.goal_id
+        itself = self.store.goal_id
+        goal = None if itself is None else self.store.log.get(itself)
         if sessions is not None and itself is not None:
             itself = sessions.id_in(self._session_name, itself)
         hits = await self._search(sessions).find(
@@ -444,7 +445,7 @@ class VectorMemory(StoredMemory):
             wanted.until,
             now=self.store.clock(),
             min_score=min_score,
-            itself=itself if goal and goal[0].content == query else None,
+            itself=itself if goal and goal.content == query else None,
         )
         found = [(hit, *get(hit.id)) for hit in hits]
         return [Recalled(m, hit.score, hit.why, name) for hit, name, m in found if m is not None]
@@ -457,7 +458,6 @@ class VectorMemory(StoredMemory):
 
     async def _together(self, *, tool_results: bool) -> Together:
         """Return all sessions of the tenant, ready to be searched."""
-        await self.open()
         await self._indexed.wake()
         if self._other_sessions is None:
             assert self.journal is not None
@@ -467,12 +467,13 @@ class VectorMemory(StoredMemory):
         for memory in others:
             await memory._indexed.wake()
         together = self._other_sessions.together[tool_results]
-        parts = {m._session_name: Part(m.store.log, m._vectors) for m in (self, *others)}
+        searched = others if self._of_user else [self, *others]  # facts are no conversation
+        parts = {m._session_name: Part(m.store.log, m._vectors) for m in searched}
         await together.catch_up(self._session_name, parts)
         return together
 
     def _reader(self, session: str) -> VectorMemory:
-        return VectorMemory(
+        return _SessionOfTenant(
             journal=self.journal,
             session=session,
             tenant=self._tenant,
@@ -485,8 +486,19 @@ class VectorMemory(StoredMemory):
         )
 
 
+class _SessionOfTenant(VectorMemory):
+    """Reads a session that is searched in the index of all sessions of its tenant."""
+
+    def _new_views(self, recent: int, max_tokens: int | None) -> list[View]:
+        return [Recent(recent, max_tokens, self._counter), _Indexed(self._new_vectors(), own=False)]
+
+
 class _Indexed(View):
     """Passes the changes of the log on to the index and the vectors.
+
+    Args:
+        vectors: Those of the messages.
+        own: Have an index; else there is one only if vectors need the texts in it.
 
     Attributes:
         indexing: Keeps the index up to date.
@@ -497,9 +509,10 @@ class _Indexed(View):
 
     tail = 0
 
-    def __init__(self, vectors: Vectors) -> None:
+    def __init__(self, vectors: Vectors, *, own: bool = True) -> None:
         self.vectors = vectors
-        self.indexing = Indexing(vectors.add)
+        self._own = own
+        self.indexing = Indexing(vectors.add, idle=not own and vectors.embedder is None)
         self.forget_answers()
 
     def attach(self, log: MessageLog) -> None:
@@ -508,7 +521,7 @@ class _Indexed(View):
         self.vectors.attach(log)
 
     def fresh(self) -> _Indexed:
-        return _Indexed(self.vectors.fresh())
+        return _Indexed(self.vectors.fresh(), own=self._own)
 
     def forget_answers(self) -> None:
         self.block: tuple[object, list[Message]] = (None, [])

@@ -15,8 +15,9 @@ from typing import Any, Literal, TypeAlias
 
 from agent_brain.common.aio import maybe_await
 from agent_brain.common.secrets import scrub
-from agent_brain.common.values import check_count
+from agent_brain.common.values import check_count, check_function
 from agent_brain.memories.base import Memory
+from agent_brain.memories.branches.copying import emptied
 from agent_brain.memories.control import Control
 from agent_brain.memories.message import Message
 from agent_brain.nets.delegation import Branch, Delegate
@@ -24,31 +25,20 @@ from agent_brain.nets.kept_results import KeptResults, RemainingBranches
 from agent_brain.nets.net import Net, as_net
 from agent_brain.states.base import State
 from agent_brain.states.errors import StateDefinitionError
+from agent_brain.states.function import StateFunction
+from agent_brain.states.keeping import Into, Keep, keeper
+from agent_brain.states.routed import Choose, RoutedState
 from agent_brain.states.work import StreamItem
 
 MAX_CONCURRENCY = 10
 """How many branches of a state run at once by default: what a limit may be exceeded by."""
 
-NetLike: TypeAlias = Net | Mapping[Any, State]
+NetLike: TypeAlias = Net | Mapping[Any, State | StateFunction]
 Goal: TypeAlias = Callable[[Memory], str | Message | Awaitable[str | Message]]
 Join: TypeAlias = Callable[[Memory, Sequence[Branch]], str | Awaitable[str | None] | None]
 
 
-class OneTargetState(State):
-    """Base class for states with one target, ``on_done``; None ends the run."""
-
-    on_done: Enum | None
-
-    async def next_state(self, memory: Memory) -> Enum | None:
-        """Return ``on_done``."""
-        return self.on_done
-
-    def targets(self) -> tuple[Enum | None, ...]:
-        """Return ``on_done``."""
-        return (self.on_done,)
-
-
-class SubnetState(OneTargetState):
+class SubnetState(RoutedState):
     """A net as one state of another net.
 
     By default it runs on the memory of the outer net and adds its messages there; on a fork, only
@@ -58,9 +48,15 @@ class SubnetState(OneTargetState):
     Args:
         net: The net to run.
         on_done: The next state; None ends the run.
-        fork: Whether to run on a fork of the memory.
+        choose: Returns the next state (:class:`RoutedState`).
+        fork: Whether to run on a fork of the memory. ``"empty"``: on a memory of the same kind and
+            with the same tools that holds nothing but the goal.
         goal: The goal of the subnet, if it differs from that of the outer net: text, or a function
             of the memory. Requires ``fork``.
+        join: A function of the memory and the output of the net (of its answer, if it has no
+            ``output_type``), sync or async: what it returns is the answer and is recorded; if it
+            returns None, nothing is. Requires ``fork``.
+        into: Where the output of the net is kept (:class:`AskState`), if it has an ``output_type``.
         as_thoughts: Whether the text of the subnet streams as thoughts.
     """
 
@@ -69,18 +65,32 @@ class SubnetState(OneTargetState):
         net: NetLike,
         *,
         on_done: Enum | None = None,
-        fork: bool = False,
+        choose: Choose | None = None,
+        fork: ForkKind = False,
         goal: str | Goal | None = None,
+        join: Callable[[Memory, Any], str | Awaitable[str | None] | None] | None = None,
+        into: Into | None = None,
         as_thoughts: bool = False,
     ) -> None:
+        super().__init__(on_done, choose)
+        check_fork(fork)
         if goal is not None and not fork:
             raise StateDefinitionError(
-                "SubnetState(goal=…) requires fork=True: a memory has one goal at a time"
+                "SubnetState(goal=…) requires fork=True or 'empty': a memory has one goal at a time"
+            )
+        if goal is not None and not isinstance(goal, str):
+            check_function(StateDefinitionError, "goal", goal, "memory")
+        check_function(StateDefinitionError, "join", join, "memory", "output", optional=True)
+        if join is not None and not fork:
+            raise StateDefinitionError(
+                "SubnetState(join=…) requires fork=True or 'empty': otherwise the messages of the "
+                "subnet are those of the memory"
             )
         self.net = as_net(net)
-        self.on_done = on_done
-        self.fork = fork
+        self.fork: ForkKind = fork
         self.goal = goal
+        self.join = join
+        self._keep = None if into is None else self._keeper(into)
         self.as_thoughts = as_thoughts
 
     @property
@@ -89,20 +99,44 @@ class SubnetState(OneTargetState):
         return {self.net.name: self.net}
 
     async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
-        """Run the net, and record its answer if it ran on a fork."""
+        """Run the net, keep its output, and record its answer if it ran on a fork."""
         if not self.fork:
-            yield Delegate([Branch("", self.net, memory)], as_thoughts=self.as_thoughts)
-            return
-        async with await memory.branch(self.net.name) as fork:
-            if self.goal is not None and not fork.resumed:
-                await fork.set_goal(goal_of(await _resolve(self.goal, memory), type(self)))
-            branch = Branch("", self.net, fork)
+            branch = Branch("", self.net, memory)
             yield Delegate([branch], as_thoughts=self.as_thoughts)
-        if branch.completed:  # after a limit, the state runs again on resume
-            await memory.update([Message.assistant(branch.answer, cause_by=type(self).__name__)])
+            if branch.completed:
+                await self._keep_output(memory, memory.control.output)
+            return
+        goal = None if self.goal is None else await _resolve(self.goal, memory)
+        async with await forked(memory, self.net.name, self.fork, goal, type(self)) as fork:
+            branch = Branch("", self.net, fork)
+            aside = self.as_thoughts or self.join is not None
+            yield Delegate([branch], as_thoughts=aside)
+        if not branch.completed:  # after a limit, the state runs again on resume
+            return
+        await self._keep_output(memory, branch.output)
+        text: str | None = branch.answer
+        if self.join is not None:
+            data = branch.answer if branch.output is None else branch.output
+            text = checked_text(await maybe_await(self.join(memory, data)), "SubnetState")
+            if text and not self.as_thoughts:
+                yield text
+        if text is not None:
+            await memory.update([Message.assistant(text, cause_by=type(self).__name__)])
+
+    def _keeper(self, into: Into) -> Keep:
+        kind = self.net.output_type
+        if kind is None:
+            raise StateDefinitionError(
+                f"SubnetState(into={into!r}): the net has no output_type=, and so nothing to keep"
+            )
+        return keeper(kind, into, name="")
+
+    async def _keep_output(self, memory: Memory, output: Any) -> None:
+        if self._keep is not None and output is not None:
+            await maybe_await(self._keep(memory, output))
 
 
-class ParallelState(OneTargetState):
+class ParallelState(RoutedState):
     """Several nets that run concurrently, each on a fork of the memory, and are joined.
 
     The text of the branches streams as thoughts, each event with its ``path``. The joined text is
@@ -120,7 +154,10 @@ class ParallelState(OneTargetState):
             finishes and cancels the others; ``join`` then gets that branch and those that failed
             before, and by default returns the answer of that branch.
         max_concurrency: The maximum number of concurrent branches, started in order; None for all.
+        fork: Whether branches begin with what the memory holds, or, ``"empty"``, with nothing but
+            the goal.
         on_done: The next state; None ends the run.
+        choose: Returns the next state (:class:`RoutedState`).
     """
 
     parallel = True
@@ -133,17 +170,18 @@ class ParallelState(OneTargetState):
         on_error: Literal["cancel", "report"] = "cancel",
         until: Literal["all", "first"] = "all",
         max_concurrency: int | None = MAX_CONCURRENCY,
+        fork: ForkKind = True,
         on_done: Enum | None = None,
+        choose: Choose | None = None,
     ) -> None:
+        super().__init__(on_done, choose)
+        check_fork(fork, always=True)
         check_count(StateDefinitionError, "max_concurrency", max_concurrency, optional=True)
         if until not in ("all", "first"):
             raise StateDefinitionError(f"until={until!r}: use 'all' or 'first'")
         if on_error not in ("cancel", "report"):
             raise StateDefinitionError(f"on_error={on_error!r}: use 'cancel' or 'report'")
-        if join is not None and not callable(join):
-            raise StateDefinitionError(
-                f"join={join!r}: pass a function of the memory and the branches"
-            )
+        check_function(StateDefinitionError, "join", join, "memory", "branches", optional=True)
         if not isinstance(branches, Mapping):
             branches = {str(index): net for index, net in enumerate(branches)}
         if not branches:
@@ -157,7 +195,7 @@ class ParallelState(OneTargetState):
         self.until: Literal["all", "first"] = until
         self.on_error: Literal["cancel", "report"] = on_error
         self.max_concurrency = max_concurrency
-        self.on_done = on_done
+        self.fork: ForkKind = fork
 
     @property
     def subnets(self) -> Mapping[str, Net]:
@@ -169,8 +207,9 @@ class ParallelState(OneTargetState):
         kept = KeptResults(memory)
         async with AsyncExitStack() as stack:
             branches = [
-                Branch(name, net, await stack.enter_async_context(await memory.branch(name)))
+                Branch(name, net, await stack.enter_async_context(made))
                 for name, net in self.branches.items()
+                for made in [await forked(memory, name, self.fork, None, type(self))]
             ]
             order = Delegate(
                 branches,
@@ -190,6 +229,41 @@ class ParallelState(OneTargetState):
             yield text
             await memory.update([Message.assistant(text, cause_by=type(self).__name__)])
         kept.clear()
+
+
+ForkKind: TypeAlias = bool | Literal["empty"]
+
+
+def check_fork(fork: object, *, always: bool = False) -> None:
+    """Refuse what is no way to make a branch.
+
+    Raises:
+        StateDefinitionError: It is none.
+    """
+    if fork != "empty" and (not isinstance(fork, bool) or (always and not fork)):
+        allowed = "True or 'empty'" if always else "True, False or 'empty'"
+        raise StateDefinitionError(f"fork={fork!r}: use {allowed}")
+
+
+async def forked(
+    memory: Memory, name: str, fork: ForkKind, goal: str | Message | None, cause: type[State]
+) -> Memory:
+    """Return the memory of a branch of the current step.
+
+    Args:
+        memory: The memory of the run.
+        name: Identifies the branch in the step.
+        fork: ``"empty"`` for a memory that holds nothing but the goal.
+        goal: The goal; None for that of the run.
+        cause: The state.
+    """
+    if fork == "empty":
+        given = (await memory.goal())[-1] if goal is None else goal_of(goal, cause)
+        return await memory.nested(await emptied(memory), given, name)
+    made = await memory.branch(name)
+    if goal is not None and not made.resumed:
+        await made.set_goal(goal_of(goal, cause))
+    return made
 
 
 def checked_text(text: Any, owner: str) -> str | None:

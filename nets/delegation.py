@@ -30,6 +30,8 @@ class Branch:
         net: The net.
         memory: The memory it runs on: a fork, or the memory of the state that delegates.
         answer: The text of its last state that said anything.
+        output: The data of its answer, if the net has an ``output_type`` and the branch a memory of
+            its own.
         stop_reason: Why it ended; None if it failed or was cancelled.
         error: The exception that it raised.
         finish_reason: The finish reason of the model response with the answer.
@@ -44,6 +46,7 @@ class Branch:
     net: Net
     memory: Memory
     answer: str = ""
+    output: Any = None
     stop_reason: str | None = None
     error: Exception | None = None
     finish_reason: str | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import types
 import typing
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from enum import Enum
 from typing import Any, Literal
@@ -29,9 +29,10 @@ def declared_targets(state: State, members: Iterable[Enum]) -> list[Target]:
     if known is not None:
         return known
     state = getattr(state, "wrapped", state)
-    annotation = _return_annotation(state, members)
+    annotation = _return_annotation(inspect.unwrap(type(state).next_state), members)
     parameters = _unique(_members_in(vars(state), members))
-    if parameters:
+    chooses = _describes(type(state)) and state.targets() is not None  # by a function
+    if parameters and not chooses:
         return [*parameters, None] if _admits_none(annotation) else parameters
     return [*members, None]
 
@@ -41,10 +42,18 @@ def known_targets(state: State, members: Iterable[Enum]) -> list[Target] | None:
     state = getattr(state, "wrapped", state)
     members = list(members)
     own = state.targets() if _describes(type(state)) else None
-    if own is not None:
-        return _known_members(as_targets(own), members)
-    literal = _literal_targets(_return_annotation(state, members))
-    return None if literal is None else _known_members(literal, members)
+    if own is None:
+        own = (inspect.unwrap(type(state).next_state),)
+    found: list[Any] = []
+    for target in as_targets(own):
+        if isinstance(target, Enum | str) or not callable(target):
+            found.append(target)
+            continue
+        literal = _literal_targets(_return_annotation(target, members))
+        if literal is None:
+            return None
+        found += literal
+    return _known_members(found, members)
 
 
 def _describes(kind: type[State]) -> bool:
@@ -72,8 +81,7 @@ def _known_members(targets: Iterable[Any], members: Collection[Enum]) -> list[Ta
 _resolved: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # resolving a text takes long
 
 
-def _return_annotation(state: State, members: Iterable[Enum]) -> Any:
-    method = inspect.unwrap(type(state).next_state)
+def _return_annotation(method: Any, members: Iterable[Enum]) -> Any:
     try:
         if method not in _resolved:
             _resolved[method] = typing.get_type_hints(method).get("return", Any)
@@ -113,9 +121,15 @@ def _literal_targets(annotation: Any) -> list[Target] | None:
         return [None]
     if typing.get_origin(annotation) is Literal:
         return list(typing.get_args(annotation))
-    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
-        parts = [_literal_targets(part) for part in typing.get_args(annotation)]
-        if all(part is not None for part in parts):
+    origin, args = typing.get_origin(annotation), typing.get_args(annotation)
+    streams = origin in (AsyncIterator, AsyncGenerator)
+    if streams:
+        annotation = args[0]
+        origin, args = typing.get_origin(annotation), typing.get_args(annotation)
+        args = args if origin in (typing.Union, types.UnionType) else (annotation,)
+    if streams or origin in (typing.Union, types.UnionType):
+        parts = [_literal_targets(part) for part in args]
+        if all(part is not None for part in parts) or (streams and any(parts)):
             return [target for part in parts for target in part or ()]
     return None
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from agent_brain.common.suggest import did_you_mean
-from agent_brain.nets.composition import MAX_CONCURRENCY, ParallelState, SubnetState
+from agent_brain.nets.composition import MAX_CONCURRENCY, ForkKind, ParallelState, SubnetState
 from agent_brain.nets.errors import UnknownNetError
 from agent_brain.nets.net import Net
 from agent_brain.states import prompts
@@ -66,7 +66,7 @@ class SubnetOptions(OnDone):
     """Options of a subnet state."""
 
     net: NetName
-    fork: bool = False
+    fork: ForkKind = False
     goal: str | None = None
 
 
@@ -77,6 +77,7 @@ class ParallelOptions(OnDone):
     on_error: Literal["cancel", "report"] = "cancel"
     until: Literal["all", "first"] = "all"
     max_concurrency: int | None = Field(MAX_CONCURRENCY, ge=1)
+    fork: Literal[True, "empty"] = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +172,7 @@ register_state(
         on_error=o.on_error,
         until=o.until,
         max_concurrency=o.max_concurrency,
+        fork=o.fork,
         on_done=context.key_or_end(o.on_done),
     ),
 )

@@ -8,6 +8,7 @@ from contextlib import aclosing
 from typing import Any
 
 from pydantic import BaseModel, Field, ValidationError
+from pydantic_core import to_jsonable_python
 
 from agent_brain.common.text import to_text
 from agent_brain.memories.base import Memory
@@ -16,16 +17,24 @@ from agent_brain.memories.message import Message
 from agent_brain.memories.runs.scratch import Scratch
 from agent_brain.nets.delegation import Branch, Delegate
 from agent_brain.states.events import Event
-from agent_brain.states.work import Work, WorkContext
+from agent_brain.states.session_state import with_secrets
+from agent_brain.states.work import Work, WorkContext, key_in_step
 
 
 class Part(BaseModel):
     """The result of a part: what a function returned, or the outcome of a branch."""
 
     value: Any = None
+    output: Any = None
+    output_class: str | None = None
     stop_reason: str | None = None
     finish_reason: str | None = None
     messages: list[Message] = Field(default_factory=list)
+
+
+def data_of(output: Any) -> Any:
+    """Return an output as JSON data of which an equal object can be made: with its secrets."""
+    return with_secrets(output, to_jsonable_python(output, by_alias=False, fallback=str))
 
 
 class KeptResults:
@@ -50,16 +59,17 @@ class KeptResults:
         except ValidationError:
             return None
 
-    async def keep(self, name: str, part: Part, context: WorkContext) -> None:
-        """Keep the result of a part, if it is a JSON value."""
+    async def keep(self, name: str, part: Part, context: WorkContext) -> bool:
+        """Keep the result of a part, if it is a JSON value; return whether it is."""
         try:
             Scratch(value=part.value)
         except ScratchError:
-            return
+            return False
         key = self._key(name, context)
         self._memory.control.ended[key] = part.model_dump_json()
         if self._memory.durable:
             await self._memory.record([key])
+        return True
 
     def clear(self) -> None:
         """Remove the results: the state has used them."""
@@ -67,7 +77,7 @@ class KeptResults:
             self._memory.control.ended.pop(key, None)
 
     def _key(self, name: str, context: WorkContext) -> str:
-        key = "/".join((*context.at.path, context.at.state or "", name))
+        key = key_in_step(context, name)
         self._written.add(key)
         return key
 
@@ -130,6 +140,7 @@ class RemainingBranches(Work):
             return False
         branch.answer, branch.stop_reason = part.value, part.stop_reason
         branch.finish_reason = part.finish_reason
+        branch.output = branch.net.restore_output(part.output, part.output_class)
         if part.messages:
             await branch.memory.update(part.messages)
         return True
@@ -141,6 +152,8 @@ class RemainingBranches(Work):
             value=branch.answer,
             stop_reason=branch.stop_reason,
             finish_reason=branch.finish_reason,
+            output=data_of(branch.output),
+            output_class=None if branch.output is None else type(branch.output).__name__,
         )
         if self._messages and not branch.memory.durable:
             before = self._before[branch]

@@ -13,35 +13,39 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from enum import Enum
 from functools import partial
 from typing import Any, Literal
 
 import anyio
+from pydantic import ValidationError
 
 from agent_brain.common.aio import is_async_function, maybe_await, run_in_thread
 from agent_brain.common.errors import FinalError
 from agent_brain.common.text import to_text
-from agent_brain.common.values import check_count
+from agent_brain.common.values import check_count, check_function
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
 from agent_brain.nets.composition import (
     MAX_CONCURRENCY,
+    ForkKind,
     NetLike,
-    OneTargetState,
+    check_fork,
     checked_text,
     failure_text,
-    goal_of,
+    forked,
 )
 from agent_brain.nets.delegation import Branch, Delegate
-from agent_brain.nets.kept_results import KeptResults, Part, RemainingBranches, name_of
+from agent_brain.nets.kept_results import KeptResults, Part, RemainingBranches, data_of, name_of
 from agent_brain.nets.net import Net, as_net
 from agent_brain.states.base import State
 from agent_brain.states.concurrency import Together, failure_of
 from agent_brain.states.errors import StateDefinitionError
-from agent_brain.states.events import Event, TextDelta
+from agent_brain.states.events import Event, PartialOutput, TextDelta
+from agent_brain.states.model_request import StructuredRequest
 from agent_brain.states.models.llm import Thought
+from agent_brain.states.routed import Choose, RoutedState
 from agent_brain.states.work import StreamItem, Work, WorkContext, perform, position_of
 from agent_brain.tools.stubborn import ended_when_cancelled
 
@@ -53,11 +57,13 @@ class MapResult:
     Attributes:
         item: The item.
         value: The answer of the net, or the result of the function.
+        output: The data of the answer, if the net has an ``output_type``.
         error: The exception that it raised, with ``on_item_error="collect"``.
     """
 
     item: Any
     value: Any = None
+    output: Any = None
     error: Exception | None = None
 
 
@@ -69,7 +75,7 @@ def list_results(memory: Memory, results: Sequence[MapResult]) -> str:
     )
 
 
-class MapState(OneTargetState):
+class MapState(RoutedState):
     """Process each item of a list that is known only at run time.
 
     ::
@@ -83,7 +89,7 @@ class MapState(OneTargetState):
     items together: once one is reached, no item begins. The messages of the memory change only when
     all have ended: an item that fails or is cancelled leaves no trace in them. A run that is
     resumed runs no item again that had finished, unless a function returned what is not a JSON
-    value.
+    value; one that returns a call for data is called again, and the call is not made again.
 
     Args:
         items: A function of the memory, sync or async, that returns the list.
@@ -95,9 +101,12 @@ class MapState(OneTargetState):
             and recorded as an assistant message. Default: the results in order.
         goal: The goal of a net for an item: a function of the item, sync or async. Default: the
             item as text.
+        fork: Whether a net begins with what the memory holds, or, ``"empty"``, with nothing but its
+            goal.
         on_item_error: ``"raise"``: the first item that fails cancels the others, and its error is
             raised. ``"collect"``: ``join`` gets the error as ``MapResult.error``.
         on_done: The next state; None ends the run.
+        choose: Returns the next state (:class:`RoutedState`).
 
     Raises:
         StateDefinitionError: The arguments are invalid.
@@ -113,12 +122,16 @@ class MapState(OneTargetState):
         max_concurrency: int | None = MAX_CONCURRENCY,
         join: Callable[[Memory, Sequence[MapResult]], Any] | None = None,
         goal: Callable[[Any], str | Message | Awaitable[str | Message]] | None = None,
+        fork: ForkKind = True,
         on_item_error: Literal["raise", "collect"] = "raise",
         on_done: Enum | None = None,
+        choose: Choose | None = None,
     ) -> None:
-        for name, value in (("items", items), ("join", join), ("goal", goal)):
-            if not (callable(value) or (value is None and name != "items")):
-                raise StateDefinitionError(f"MapState({name}={value!r}): pass a function")
+        super().__init__(on_done, choose)
+        check_fork(fork, always=True)
+        check_function(StateDefinitionError, "items", items, "memory")
+        check_function(StateDefinitionError, "join", join, "memory", "results", optional=True)
+        check_function(StateDefinitionError, "goal", goal, "item", optional=True)
         check_count(StateDefinitionError, "max_concurrency", max_concurrency, optional=True)
         if on_item_error not in ("raise", "collect"):
             raise StateDefinitionError(f"on_item_error={on_item_error!r}: use 'raise' or 'collect'")
@@ -134,6 +147,7 @@ class MapState(OneTargetState):
         elif isinstance(body, Net | Mapping):
             self.net = as_net(body)
         elif callable(body) and goal is None:
+            check_function(StateDefinitionError, "body", body, "item")
             self.function = body
         else:
             raise StateDefinitionError(
@@ -143,8 +157,8 @@ class MapState(OneTargetState):
         self.max_concurrency = max_concurrency
         self.join = join or list_results
         self.goal = goal
+        self.fork: ForkKind = fork
         self.on_item_error: Literal["raise", "collect"] = on_item_error
-        self.on_done = on_done
 
     @property
     def subnets(self) -> Mapping[str, Net]:
@@ -175,6 +189,7 @@ class MapState(OneTargetState):
             yield RemainingBranches(order, kept, names=names)
             for result, branch in zip(found, branches, strict=True):
                 result.value, result.error = branch.answer, branch.error
+                result.output = branch.output
             cut = any(branch.error is None and not branch.completed for branch in branches)
         if cut:  # by a limit: on resume the state runs again
             return
@@ -193,12 +208,9 @@ class MapState(OneTargetState):
 
         async def begin(name: str, item: Any) -> Memory:
             goal = item if self.goal is None else await maybe_await(self.goal(item))
+            text = goal if isinstance(goal, Message) else to_text(goal)
             async with one_at_a_time:
-                made = await memory.branch(name)
-            if not made.resumed:
-                text = goal if isinstance(goal, Message) else to_text(goal)
-                await made.set_goal(goal_of(text, type(self)))
-            return made
+                return await forked(memory, name, self.fork, text, type(self))
 
         return [
             Branch(str(index), self.net, memory, prepare=partial(begin, name, result.item))
@@ -210,42 +222,37 @@ class _Body(Enum):
     BODY = "body"
 
 
+@dataclass(eq=False, repr=False)
 class _FunctionCall(Work):
     """A call of the function of a :class:`MapState` with one item."""
 
-    def __init__(
-        self,
-        function: Callable[[Any], Any],
-        outcome: MapResult,
-        *,
-        collect: bool,
-        kept: KeptResults,
-        name: str,
-    ) -> None:
-        self.function = function
-        self.outcome = outcome
-        self.collect = collect
-        self.kept = kept
-        self.name = name
+    function: Callable[[Any], Any]
+    outcome: MapResult
+    _: KW_ONLY
+    collect: bool
+    kept: KeptResults
+    name: str
 
     async def events(self, context: WorkContext | None = None) -> AsyncGenerator[str | Event, None]:
         """Call the function and do the work that it returns, if any."""
         done = None if context is None else self.kept.find(self.name, context)
-        if done is not None:
+        if done is not None and done.output_class is None:
             self.outcome.value = done.value
             return
         try:
-            if context is not None:
+            if context is not None and done is None:
                 context.check_budget()
             value = await self._call()
-            if isinstance(value, Work):
-                async with aclosing(perform(value, context)) as events:
-                    async for event in events:
-                        yield _as_thought(event)
-                value = value.result
+            work = value if isinstance(value, Work) else None
+            if work is not None:
+                if not _restored(work, done):
+                    async with aclosing(perform(work, context)) as events:
+                        async for event in events:
+                            yield _as_thought(event)
+                value = work.result
             self.outcome.value = value
             if context is not None:
-                await self.kept.keep(self.name, Part(value=value), context)
+                await self._keep(value, work, context)
         except BaseException as error:
             failure = failure_of(error, position_of(context).state, MapState.__name__)
             if (
@@ -257,6 +264,13 @@ class _FunctionCall(Work):
                     raise
                 raise failure from error
             self.outcome.error = failure
+
+    async def _keep(self, value: Any, work: Work | None, context: WorkContext) -> None:
+        """Keep a JSON value, or the data of a call, whose type reads it again."""
+        is_kept = await self.kept.keep(self.name, Part(value=value), context)
+        if not is_kept and isinstance(work, StructuredRequest):
+            part = Part(output=data_of(value), output_class=type(value).__name__)
+            await self.kept.keep(self.name, part, context)
 
     async def _call(self) -> Any:
         function, item = self.function, self.outcome.item
@@ -277,10 +291,21 @@ class _FunctionCall(Work):
         return value
 
 
+def _restored(work: Work, done: Part | None) -> bool:
+    """Give a call for data what it has returned before; return whether there is such data."""
+    if done is None or not isinstance(work, StructuredRequest):
+        return False
+    try:
+        work.output = work.shape.restore(done.output, done.output_class)
+    except ValidationError:  # its type is another one now
+        return False
+    return True
+
+
 def _as_thought(event: str | Event) -> str | Event:
     if isinstance(event, str):
         return Thought(event)
-    return replace(event, thought=True) if type(event) is TextDelta else event
+    return replace(event, thought=True) if isinstance(event, TextDelta | PartialOutput) else event
 
 
 def _as_list(items: Any) -> Iterable[Any]:

@@ -25,10 +25,12 @@ from agent_brain.nets.validation import (
 )
 from agent_brain.states.base import State, seal
 from agent_brain.states.events import Event
+from agent_brain.states.function import FunctionState, StateFunction, is_state_function
 from agent_brain.states.hooks import Hook as ModelHook
 from agent_brain.states.hooks import as_hooks
 from agent_brain.states.output_types import OutputType, shape_of
 from agent_brain.states.resilience import ErrorHook, GuardedState, Hook
+from agent_brain.tools.toolset import ToolLike, collect
 
 if TYPE_CHECKING:
     from agent_brain.nets.diagrams.model import Diagram
@@ -59,7 +61,7 @@ class Net:
         result = await Brain(net).run("Write about the sea")
 
     Args:
-        states: State objects by the members of one Enum.
+        states: State objects, or functions for :class:`FunctionState`, by the members of one Enum.
         initial: The initial state. Default: the first of ``states``.
         transitions: Explicit edges of states: a member, several, or None for the end. Other states
             declare their edges themselves (see :meth:`agent_brain.states.State.next_state`).
@@ -75,14 +77,16 @@ class Net:
             the next states after their errors, which then do not end the run; the text of the error
             is in ``memory.control.error``.
         hooks: Hooks around every model call and tool call (:class:`agent_brain.states.Hook`).
+        tools: Tools that are offered while the net runs, besides those of the memory.
 
     Raises:
         NetDefinitionError: The net has problems; the error lists all of them.
+        ToolDefinitionError: Two of the tools have the same name.
     """
 
     def __init__(
         self,
-        states: Mapping[Any, State],
+        states: Mapping[Any, State | StateFunction],
         *,
         initial: Enum | None = None,
         transitions: Transitions | None = None,
@@ -93,8 +97,9 @@ class Net:
         after: Hook | None = None,
         on_error: ErrorHook | Mapping[Any, Enum] | None = None,
         hooks: Iterable[ModelHook] = (),
+        tools: Iterable[ToolLike] = (),
     ) -> None:
-        self._states = MappingProxyType(dict(states))
+        self._states = MappingProxyType({k: _as_state(s) for k, s in dict(states).items()})
         self._transitions = MappingProxyType(dict(transitions or {}))
         self._initial = initial if initial is not None else next(iter(self._states), None)
         self._fallback = fallback
@@ -105,12 +110,14 @@ class Net:
         hook = None if isinstance(on_error, Mapping) else on_error
         self._hooks: dict[str, Any] = {"before": before, "after": after, "on_error": hook}
         self.hooks = as_hooks(hooks)
+        self.tools = tuple(collect(tools, {}).values())
         self._edges = self._find_edges()
         problems = self.validate()
         if problems:
             raise NetDefinitionError(problems, name=self.name)
         self._nodes = {
-            key: _node(key, self._hooked(state), self._edges[key]) for key, state in states.items()
+            key: _node(key, self._hooked(state), self._edges[key])
+            for key, state in self._states.items()
         }
         for node in self._nodes.values():  # by identity, which costs no call of Enum.__hash__
             keys = [key for key in node.targets if key is not None]
@@ -204,7 +211,7 @@ class Net:
 
     def replace(
         self,
-        states: Mapping[Any, State] | None = None,
+        states: Mapping[Any, State | StateFunction] | None = None,
         *,
         initial: Enum | None = None,
         transitions: Transitions | None = None,
@@ -233,10 +240,11 @@ class Net:
             name=name or self.name,
             allow=self._allow if allow is None else allow,
             hooks=self.hooks,
+            tools=self.tools,
             **{**self._hooks, "on_error": self._error_edges or self._hooks["on_error"]},
         )
 
-    def __or__(self, extra: Mapping[Any, State]) -> Net:
+    def __or__(self, extra: Mapping[Any, State | StateFunction]) -> Net:
         """Return a copy with states replaced or added: ``net | {KEY: state}``."""
         return self.replace(extra) if isinstance(extra, Mapping) else NotImplemented
 
@@ -344,7 +352,7 @@ class Net:
                 )
 
 
-def as_net(net: Net | Mapping[Any, State]) -> Net:
+def as_net(net: Net | Mapping[Any, State | StateFunction]) -> Net:
     """Return ``net`` itself, or a net made of a dict of states.
 
     Raises:
@@ -361,6 +369,11 @@ def as_net(net: Net | Mapping[Any, State]) -> Net:
         )
         raise NetDefinitionError([problem])
     return Net(given)
+
+
+def _as_state(given: Any) -> State:
+    """Return a state, or that of a function; what is neither is reported with the problems."""
+    return FunctionState(given) if is_state_function(given) else given
 
 
 def _name_from(states: Mapping[Enum, State]) -> str:

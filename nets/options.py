@@ -5,17 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from agent_brain.nets.composition import NetLike
     from agent_brain.nets.library.graph_operations import Operation
     from agent_brain.nets.library.router import Choose, Routes
     from agent_brain.nets.library.tree_states import Assess, Propose
     from agent_brain.nets.library.voting import Judge
+    from agent_brain.states.checks import Check
     from agent_brain.states.evaluation import Evaluate
     from agent_brain.states.models.llm import LLM
     from agent_brain.states.prompts import Prompt
     from agent_brain.states.reasoning import Mode
+    from agent_brain.tools.toolset import ToolLike
 
 LIBRARY = (
     "debate graph_of_thoughts plan_execute react refact reflexion router self_consistency "
@@ -34,7 +36,9 @@ class NetOptions(TypedDict, total=False):
     attempt: NetLike | None
     attempts: int
     breadth: int
+    check: Check | None
     choose: Choose | LLM | str | None
+    corrections: int
     depth: int
     evaluate: LLM | Evaluate | Assess | str | None
     evaluate_prompt: Prompt
@@ -67,5 +71,6 @@ class NetOptions(TypedDict, total=False):
     strategy: Literal["bfs", "dfs"]
     thoughts: int
     threshold: float
+    tools: Iterable[ToolLike]
     vote: LLM | Judge | str
     vote_prompt: Prompt

@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any
 
 from agent_brain.common.suggest import closest
+from agent_brain.common.values import takes
 from agent_brain.nets.edges import Target
 from agent_brain.nets.errors import Problem
 from agent_brain.states.base import State
@@ -17,7 +18,7 @@ Edges = Mapping[Enum, Collection[Target]]
 _GRAPH = {
     "unreachable": (
         "State {state!r} cannot be reached from {initial!r}",
-        "Add an edge to it, or remove it",
+        "Add an edge to it (of a function: in its return annotation), or remove it",
     ),
     "dead_end": (
         "State {state!r} has no edges, not even to the end",
@@ -98,11 +99,15 @@ def check_keys(states: Mapping[Any, Any]) -> Iterator[Problem]:
                 "Use the members of one Enum as keys",
             )
         if not isinstance(state, State):
-            wrong = "is a class: pass an instance" if isinstance(state, type) else "is not a State"
+            wrong, advice = "is not a State", "Derive it from agent_brain.states.State"
+            if isinstance(state, type):
+                wrong = "is a class: pass an instance"
+            elif inspect.isroutine(state):
+                wrong, advice = "is not async", "Write it as 'async def f(memory)'"
             yield Problem(
                 "not_a_state",
                 f"State {name_of(key)!r} is {state!r}, which {wrong}",
-                "Derive it from agent_brain.states.State",
+                advice,
                 (name_of(key),),
             )
         else:
@@ -136,12 +141,14 @@ def check_state(state: State, name: str) -> Iterator[Problem]:
 def check_hooks(hooks: Mapping[str, Any], error_edges: Mapping[Any, Any]) -> Iterator[Problem]:
     """Find values of ``before=``, ``after=`` and ``on_error=`` that cannot be used."""
     for option, hook in hooks.items():
-        if hook is not None and (isinstance(hook, type) or not callable(hook)):
-            errors = option == "on_error"
+        errors = option == "on_error"
+        given = ("memory", "error") if errors else ("memory",)
+        if hook is not None and (isinstance(hook, type) or not takes(hook, *given)):
+            what = f"the {' and the '.join(given)}"
             yield Problem(
                 "not_a_function",
-                f"{option}={hook!r} is not a function",
-                f"Pass a function of the memory{' and the error' * errors}"
+                f"{option}={hook!r} is not a function of {what}",
+                f"Pass a function of {what}"
                 + ", or a dict of states to the states that come next" * errors,
             )
     for key, target in error_edges.items():

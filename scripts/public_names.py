@@ -25,6 +25,7 @@ PAGES = {
     "agent_brain.states": "states",
     "agent_brain.nets": "nets",
     "agent_brain": "brain",
+    "agent_brain.hooks": "hooks",
     "agent_brain.serving": "serving",
     "agent_brain.serving.web": "serving",
     "agent_brain.workers": "workers",

@@ -2,53 +2,28 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
-from agent_brain.serving.caller import Caller
-from agent_brain.serving.catalog import Origin, SessionInfo
-from agent_brain.serving.conversations import Conversations, MakeBrain
-from agent_brain.serving.event_log import Gap, LogReader, SessionEvent
-from agent_brain.serving.servers import SharedServers
-from agent_brain.serving.session import Session
-from agent_brain.serving.session_run import SessionRun
-from agent_brain.serving.sessions import SessionKey, Sessions
+from agent_brain.common.extras import extra
+from agent_brain.common.lazy_exports import lazy_exports
+from agent_brain.errors import BrainDefinitionError
 
-if TYPE_CHECKING:
+if TYPE_CHECKING or not lazy_exports(globals(), partial(extra, "mcp", BrainDefinitionError)):
+    from agent_brain.serving.branches import Chat as Chat
+    from agent_brain.serving.branches import Choice as Choice
+    from agent_brain.serving.caller import Caller as Caller
+    from agent_brain.serving.catalog import Origin as Origin
+    from agent_brain.serving.catalog import SessionInfo as SessionInfo
+    from agent_brain.serving.conversations import Conversations as Conversations
+    from agent_brain.serving.conversations import MakeBrain as MakeBrain
+    from agent_brain.serving.event_log import Gap as Gap
+    from agent_brain.serving.event_log import LogReader as LogReader
+    from agent_brain.serving.event_log import SessionEvent as SessionEvent
     from agent_brain.serving.mcp_server import make_server as make_server
     from agent_brain.serving.mcp_server import serve as serve
-
-__all__ = [
-    "Caller",
-    "Conversations",
-    "Gap",
-    "LogReader",
-    "MakeBrain",
-    "Origin",
-    "Session",
-    "SessionEvent",
-    "SessionInfo",
-    "SessionKey",
-    "SessionRun",
-    "Sessions",
-    "SharedServers",
-    "make_server",
-    "serve",
-]
-
-
-def __getattr__(name: str) -> object:
-    if name not in ("make_server", "serve"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from agent_brain.errors import BrainDefinitionError
-
-    try:
-        from agent_brain.serving import mcp_server
-    except ModuleNotFoundError as error:
-        raise BrainDefinitionError(
-            "the package mcp is not installed: pip install 'agent-brain[mcp]'"
-        ) from error
-    return getattr(mcp_server, name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    from agent_brain.serving.servers import SharedServers as SharedServers
+    from agent_brain.serving.session import Session as Session
+    from agent_brain.serving.session_run import SessionRun as SessionRun
+    from agent_brain.serving.sessions import SessionKey as SessionKey
+    from agent_brain.serving.sessions import Sessions as Sessions

@@ -17,14 +17,14 @@ from mcp_types import (
     TextContent,
 )
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field
 
 from agent_brain.errors import BrainUseError
 from agent_brain.limits import StopReason
 from agent_brain.result import Result
 from agent_brain.run import Run
 from agent_brain.serving.conversations import Turn
-from agent_brain.serving.pending import Approval, Reply, WaitingRequest, request_in
+from agent_brain.serving.pending import Approval, WaitingRequest, request_in
 from agent_brain.states.events import (
     ActionFinished,
     ActionRequested,
@@ -32,6 +32,8 @@ from agent_brain.states.events import (
     StateEntered,
     ToolProgress,
 )
+from agent_brain.tools.answers import plain_schema
+from agent_brain.tools.mcp.elicitation import as_form, read_form
 
 FORM = "reply"
 
@@ -67,33 +69,32 @@ class AskCall:
             if request is None:
                 raise BrainUseError("The agent does not wait for an answer any more: ask again")
             try:
-                run = self._resume(request, _words_of_repeated_call(self._context, request))
-            except (_NotDecidedError, BrainUseError):
+                decided = _decided(request, (self._context.input_responses or {}).get(FORM))
+            except (_NotDecidedError, ValueError, BrainUseError):
                 return self._result(None, request)
+            run = self._brain.stream_resume(**decided)
         elif request is not None:
-            run = self._resume(request, question)
+            run = self._brain.stream_resume(**request.decide(question))
         else:
             run = self._brain.stream(question)
         return await self._settle(await self._drive(run))
-
-    def _resume(self, request: WaitingRequest, words: str) -> Run:
-        return self._brain.stream_resume(**request.decide(words))
 
     async def _settle(self, result: Result) -> CallToolResult | InputRequiredResult:
         """Show forms to a client that supports them, while the run waits."""
         context = self._context
         while (request := request_in(self._brain.memory)) and _supports_forms(context):
+            schema = _form(request)
             if context.protocol_version not in HANDSHAKE_PROTOCOL_VERSIONS:
                 # Newer clients get the form as a result, and repeat the call with the reply.
-                schema = render_elicitation_schema(request.form)
                 params = ElicitRequestFormParams(message=request.question, requested_schema=schema)
                 return InputRequiredResult(
                     input_requests={FORM: ElicitRequest(params=params)}, request_state=self._name
                 )
             try:
-                outcome = await context.elicit(request.question, request.form)
-                data = outcome.data if outcome.action == "accept" else None
-                run = self._resume(request, _words_of_form(outcome.action, data, request))
+                reply = await context.session.elicit_form(
+                    request.question, schema, related_request_id=context.request_id
+                )
+                run = self._brain.stream_resume(**_decided(request, reply))
             except (MCPError, ValueError, BrainUseError, _NotDecidedError):
                 break
             result = await self._drive(run)
@@ -141,24 +142,29 @@ def _supports_forms(context: Context[Any, Any]) -> bool:
     return forms is not None and (forms.form is not None or forms.url is None)
 
 
-def _words_of_repeated_call(context: Context[Any, Any], request: WaitingRequest) -> str:
-    reply = (context.input_responses or {}).get(FORM)
-    if not isinstance(reply, ElicitResult):
+def _form(request: WaitingRequest) -> dict[str, Any]:
+    return render_elicitation_schema(Approval) if request.call else as_form(request.schema)
+
+
+def _decided(request: WaitingRequest, reply: object) -> dict[str, Any]:
+    """Return the arguments of ``Brain.resume`` for a form.
+
+    A declined form denies a call, and leaves a question open that must be answered.
+
+    Raises:
+        ValueError: The form was not filled in as it asks for.
+    """
+    if not isinstance(reply, ElicitResult) or reply.action == "cancel":
         raise _NotDecidedError
-    try:
-        data = request.form.model_validate(reply.content) if reply.action == "accept" else None
-    except ValidationError as error:
-        raise _NotDecidedError from error
-    return _words_of_form(reply.action, data, request)
-
-
-def _words_of_form(action: str, data: Approval | Reply | None, request: WaitingRequest) -> str:
-    """Return a form in words; a declined form denies a call, and leaves a question open."""
-    if data is not None:
-        return data.words()
-    if action == "decline" and request.call is not None:
-        return "no"
-    raise _NotDecidedError
+    accepted = reply.action == "accept"
+    if request.call is not None:
+        words = Approval.model_validate(reply.content).words() if accepted else "no"
+        return request.decide(words)
+    if accepted:
+        return request.answer(read_form(reply.content or {}, request.schema))
+    if request.schema is None or not plain_schema(request.schema)[1]:
+        raise _NotDecidedError
+    return request.answer(None)
 
 
 def _progress_text(event: Event) -> str | None:

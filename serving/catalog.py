@@ -16,6 +16,7 @@ from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.journal.entry import Entry
 from agent_brain.memories.sessions.listing import is_resumable, last_control
 from agent_brain.memories.store.session import session_key
+from agent_brain.serving.branches import Branch
 
 TITLE_LENGTH = 80
 
@@ -27,10 +28,13 @@ class Origin:
     Attributes:
         session: The ID of the session.
         step: The number of the step that it was copied as of.
+        chat: The first session of the chat that both are branches of; None for a copy that is a
+            chat of its own.
     """
 
     session: str
     step: int
+    chat: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +46,7 @@ class SessionInfo:
         title: The beginning of its first question, or what a person has named it.
         updated_at: When it was last changed: its last run began or ended, or it was renamed.
         status: ``"idle"``, ``"running"``, ``"waiting"`` for a person, or ``"interrupted"`` if its
-            run ended with its process; ``"closed"`` if it is not open and no run is in progress.
+            run ended with its process; ``"closed"`` if it is not open and its run has ended.
         failed: Whether its last run failed.
         resumable: Whether its last run can be resumed, as it waits, was interrupted or has ended
             early.
@@ -62,6 +66,7 @@ class SessionInfo:
 
 
 _INFO = TypeAdapter(SessionInfo)
+_BRANCH = TypeAdapter(Branch)
 
 
 @asynccontextmanager
@@ -119,7 +124,8 @@ class Catalog:
                     control = await last_control(self._journal, key)  # it may have ended meanwhile
         except JournalError:  # the session is damaged, and the list has others
             control = {}
-        status = "interrupted" if control.get("status") == "running" else "closed"
+        left = {"running": "interrupted", "waiting": "waiting"}
+        status = left.get(str(control.get("status")), "closed")
         return replace(info, status=status, resumable=is_resumable(control))
 
     async def get(self, owner: str | None, session: str) -> SessionInfo | None:
@@ -156,11 +162,35 @@ class Catalog:
 
     async def remove(self, owner: str | None, session: str) -> None:
         """Remove the session from the list."""
+        info = await self.get(owner, session)
         await self._journal.delete(_key(owner, session))
+        await self._journal.delete(approvals_key(session_key(session, owner)))
+        if info is not None and not await self.chat(owner, chat := chat_of(info)):
+            await self._journal.delete(_branches_key(owner, chat))
+
+    async def add_branch(self, owner: str | None, chat: str, branch: Branch) -> None:
+        """Record a branch of a chat."""
+        entry = Entry("branch", _BRANCH.dump_python(branch, mode="json"))
+        await self._journal.append(_branches_key(owner, chat), [entry])
+
+    async def branches(self, owner: str | None, chat: str) -> list[Branch]:
+        """Return the branches of a chat in order, also those that were deleted."""
+        entries = await self._journal.read(_branches_key(owner, chat))
+        return [_BRANCH.validate_python(entry.data) for entry in entries]
+
+    async def chat(self, owner: str | None, chat: str) -> list[str]:
+        """Return the sessions of a chat, in the order in which they were made."""
+        known = [chat, *(branch.session for branch in await self.branches(owner, chat))]
+        return [each for each in known if await self.get(owner, each) is not None]
 
     async def _read(self, key: str) -> SessionInfo | None:
         entries = await self._journal.read(key)
         return _info(entries[-1]) if entries else None
+
+
+def chat_of(info: SessionInfo) -> str:
+    """Return the first session of the chat that a session belongs to."""
+    return (info.origin and info.origin.chat) or info.id
 
 
 def make_title(question: str) -> str:
@@ -192,6 +222,15 @@ def _place(owner: str | None, cursor: str) -> tuple[int, str]:
 
 def _key(owner: str | None, session: str) -> str:
     return json.dumps({"session": [owner, session]}, ensure_ascii=False)  # memories' keys are lists
+
+
+def _branches_key(owner: str | None, chat: str) -> str:
+    return json.dumps({"branches": [owner, chat]}, ensure_ascii=False)
+
+
+def approvals_key(session: str) -> str:
+    """Return the key of what was approved in copies of a session, by the key of the session."""
+    return json.dumps({"approved": session}, ensure_ascii=False)
 
 
 def _changed(known: SessionInfo, info: SessionInfo, *, rename: bool) -> SessionInfo:

@@ -6,7 +6,6 @@ import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Self, TypeAlias
 
 import anyio
@@ -144,12 +143,7 @@ class Conversations:
         self._tasks.start_soon(self._expire)
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         assert self._tasks is not None
         self._tasks.cancel_scope.cancel()
         await self._tasks.__aexit__(None, None, None)

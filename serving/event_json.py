@@ -11,6 +11,7 @@ from pydantic_core import to_jsonable_python
 
 from agent_brain.common.text import clean, to_compact_json
 from agent_brain.states.events import (
+    ActionDelta,
     ActionRequested,
     ActionStarted,
     AgentEvent,
@@ -26,6 +27,7 @@ from agent_brain.states.events import (
 
 PLAIN = frozenset(  # whose fields hold no values of the program's own classes
     (
+        ActionDelta,
         ActionRequested,
         ActionStarted,
         MessageReceived,

@@ -11,6 +11,7 @@ import anyio
 from agent_brain.memories.message import Message
 from agent_brain.serving.event_json import event_json
 from agent_brain.states.events import (
+    ActionDelta,
     ActionFinished,
     ActionRequested,
     ActionStarted,
@@ -226,7 +227,7 @@ class LogReader:
 
 def _size(event: AgentEvent) -> int:
     """Return about how many bytes an event holds; texts are not encoded for it."""
-    if type(event) is TextDelta:
+    if isinstance(event, TextDelta | ActionDelta):
         return OVERHEAD + len(event.text)
     if type(event) in SMALL:
         return OVERHEAD

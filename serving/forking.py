@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import JsonValue
 
+from agent_brain.common.ids import new_id
 from agent_brain.common.text import clean_json
 from agent_brain.errors import BrainUseError, StepNotFoundError
 from agent_brain.memories.journal.entry import Entry
@@ -32,10 +34,16 @@ class Edits:
     Attributes:
         messages: New texts of messages, by ID.
         calls: New arguments of calls that run next, by ID.
+        ids: The IDs that the changed messages have in the copy, by those that they had: a message
+            that says something else is another one, which is not forgotten with the first.
     """
 
     messages: Mapping[str, str] = field(default_factory=dict)
     calls: Mapping[str, Mapping[str, JsonValue]] = field(default_factory=dict)
+    ids: dict[str, str] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        self.ids.update((message, new_id("msg")) for message in self.messages)
 
 
 def title_of(copied: SessionCopy) -> str:
@@ -65,6 +73,31 @@ def no_step(session: str, number: int | str) -> StepNotFoundError:
         f"Session {session!r} has no step {number}, or does not keep it any more: how many steps "
         "are kept is set with history= of the memory"
     )
+
+
+async def step_with(session: Session, message: str) -> int:
+    """Return the number of the step that a message was recorded with, before a model has seen it.
+
+    Raises:
+        BrainUseError: The session keeps no steps, or the message is not one of a user.
+        StepNotFoundError: It has no such message, or does not keep the step any more.
+    """
+    stored = kept_by(session)
+    found = False
+    async with aclosing(stored.journal.pages(stored.key, history=True)) as pages:
+        async for page in pages:
+            for entry in page:
+                data: Any = entry.data
+                if found and entry.kind == "step":
+                    return entry.seq
+                if entry.kind in MESSAGES:  # another one before a step: that one is gone
+                    found = data["id"] == message
+                    if found and data["role"] != "user":
+                        raise BrainUseError(
+                            f"Message {message!r} is from the {data['role']}: a branch takes the "
+                            "turn of a message of the user another way"
+                        )
+    raise no_step(session.id, f"with the message {message!r}")
 
 
 async def copy_as_of(session: Session, number: int, edits: Edits) -> SessionCopy:
@@ -103,6 +136,7 @@ class _Editing:
 
     def __init__(self, edits: Edits, control: Mapping[str, Any]) -> None:
         self._texts = {name: clean_json(text) for name, text in edits.messages.items()}
+        self._ids = edits.ids
         self._args = {name: clean_json(dict(args)) for name, args in edits.calls.items()}
         self._found: set[str] = set()
         next_calls = {action["id"] for action in control.get("next_actions", ())}
@@ -120,7 +154,7 @@ class _Editing:
         """
         if not (self._texts or self._args):
             return [*entries]
-        changed = [self._entry(entry) for entry in entries]
+        changed = [self._named(self._entry(entry)) for entry in entries]
         if unknown := [name for name in self._texts if name not in self._found]:
             raise BrainUseError(f"As of this step the session has no message {unknown[0]!r}")
         return changed
@@ -139,6 +173,12 @@ class _Editing:
             return replace(entry, data={**data, "call": call})
         return entry
 
+    def _named(self, entry: Entry) -> Entry:
+        """Return an entry that tells of changed messages by their new IDs."""
+        if entry.kind in MESSAGES or not self._ids:
+            return entry
+        return replace(entry, data=_with_ids(entry.data, self._ids))
+
     def _message(self, data: dict[str, Any]) -> dict[str, Any]:
         if "tool_calls" in data and self._args:
             data = {**data, "tool_calls": self._actions(data["tool_calls"])}
@@ -148,7 +188,7 @@ class _Editing:
         self._found.add(data["id"])
         if data["role"] == "user" and not text.strip() and not data.get("attachments"):
             raise BrainUseError(f"Message {data['id']!r} would be empty")
-        return {**data, "content": text, "is_error": False}
+        return {**data, "id": self._ids[data["id"]], "content": text, "is_error": False}
 
     def _actions(self, calls: Iterable[dict[str, Any]] | None) -> list[dict[str, Any]]:
         return [self._action(call) for call in calls or ()]
@@ -156,3 +196,13 @@ class _Editing:
     def _action(self, call: dict[str, Any]) -> dict[str, Any]:
         args = self._args.get(call["id"])
         return call if args is None else {**call, "args": args, "unparsed": None}
+
+
+def _with_ids(value: Any, ids: Mapping[str, str]) -> Any:
+    if isinstance(value, str):
+        return ids.get(value, value)
+    if isinstance(value, list):
+        return [_with_ids(item, ids) for item in value]
+    if isinstance(value, dict):
+        return {ids.get(name, name): _with_ids(item, ids) for name, item in value.items()}
+    return value

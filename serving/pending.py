@@ -10,10 +10,12 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
+from agent_brain.common.secrets import scrub
 from agent_brain.common.text import to_compact_json
 from agent_brain.errors import BrainUseError
 from agent_brain.memories.base import Memory
 from agent_brain.tools.action import Action
+from agent_brain.tools.answers import read_answer, words_for
 from agent_brain.tools.errors import ToolArgumentsError
 
 _YES = re.compile(r"(?i)(y|yes|ok|okay|approve|approved)[.!]?")
@@ -23,10 +25,14 @@ _EDIT = re.compile(r"(?i)(?:edit[\s:]*)?(?P<args>\{.*\})", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """The tool calls that wait for approval, and the questions by their IDs."""
+    """The tool calls that wait for approval, and the questions by their IDs.
+
+    ``schemas`` has the JSON Schemas of the answers to those that do not ask for free text.
+    """
 
     calls: Sequence[Action]
     questions: Mapping[str, str]
+    schemas: Mapping[str, dict[str, Any]]
 
 
 def pending_in(memory: Memory) -> Pending | None:
@@ -35,7 +41,7 @@ def pending_in(memory: Memory) -> Pending | None:
     asked = control.human_requests
     if control.status != "waiting" or asked is None:
         return None
-    return Pending(control.waiting_calls(), dict(asked.questions))
+    return Pending(control.waiting_calls(), dict(asked.questions), dict(asked.schemas))
 
 
 def parse_arguments(text: str, action: Action, memory: Memory) -> dict[str, Any]:
@@ -76,41 +82,33 @@ class Approval(BaseModel):
         return f"{self.decision} {self.arguments if self.decision == 'edit' else self.reason}"
 
 
-class Reply(BaseModel):
-    """The form for a question of the agent."""
-
-    answer: str = Field(description="The answer.", min_length=1)
-
-    def words(self) -> str:
-        """Return the answer."""
-        return self.answer
-
-
 class WaitingRequest:
     """The first thing that a run waits for.
 
     Attributes:
         call: The call that waits for approval; None if it is a question.
+        schema: The JSON Schema of the answer to a question; None for free text.
         question: What to ask the person.
-        form: The form to show, for clients that support forms.
         how: How to answer in words.
     """
 
     def __init__(self, pending: Pending, memory: Memory) -> None:
         self._memory = memory
-        self.form: type[Approval | Reply]
+        self.schema: dict[str, Any] | None = None
         if pending.calls:
             self.call: Action | None = pending.calls[0]
-            self._key, self.form = self.call.id, Approval
+            self._key = self.call.id
             self.question = approval_question(self.call)
             self.how = (
                 "Answer with your next call: 'yes', 'no' and the reason, or 'edit' and the new "
                 "arguments as a JSON object"
             )
         else:
-            self.call, self.form = None, Reply
+            self.call = None
             self._key, self.question = next(iter(pending.questions.items()))
             self.how = "Answer it with your next call"
+            if (schema := pending.schemas.get(self._key)) is not None:
+                self.schema, self.how = schema, f"{self.how}: {words_for(schema)}"
 
     def decide(self, words: str) -> dict[str, Any]:
         """Return the arguments of ``Brain.resume`` that ``words`` mean.
@@ -120,7 +118,7 @@ class WaitingRequest:
         """
         text = words.strip()
         if self.call is None:
-            return {"input": {self._key: text}}
+            return self.answer(text)
         if _YES.fullmatch(text):
             return {"approve": [self._key]}
         if match := _NO.fullmatch(text):
@@ -135,6 +133,20 @@ class WaitingRequest:
                     f"{error}, so the agent still waits. {self.question} {self.how}"
                 ) from None
         raise BrainUseError(f"The agent still waits. {self.question} {self.how}")
+
+    def answer(self, given: object) -> dict[str, Any]:
+        """Return the arguments of ``Brain.resume`` for an answer to the question.
+
+        Raises:
+            BrainUseError: It does not fit the question, which still waits.
+        """
+        try:
+            return {"input": {self._key: read_answer(self.schema, given)}}
+        except ValueError as error:
+            raise BrainUseError(
+                f"That does not fit: {scrub(str(error))}. The agent still waits. {self.question} "
+                f"{self.how}"
+            ) from None
 
 
 def request_in(memory: Memory) -> WaitingRequest | None:

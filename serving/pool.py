@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from itertools import islice
 from typing import Generic, TypeVar
 
@@ -27,6 +27,7 @@ class _Place(Generic[T]):
     used_at: float = 0.0
 
 
+@dataclass(eq=False, repr=False)
 class Pool(Generic[K, T]):
     """Values by key: each is opened once, shared by its users, and closed when it is evicted.
 
@@ -38,24 +39,16 @@ class Pool(Generic[K, T]):
         most_of_group: Maximum number of values of a group; exceeded in the same way.
     """
 
-    def __init__(
-        self,
-        close: Callable[[T], Awaitable[None]],
-        *,
-        most: int,
-        idle: float | None,
-        group: Callable[[K], Hashable | None] = lambda key: None,
-        most_of_group: int = 1,
-    ) -> None:
-        self._close = close
-        self._group = group
-        self._most = most
-        self._most_of_group = most_of_group
-        self._idle = idle
-        self._places: OrderedDict[K, _Place[T]] = OrderedDict()
-        self._places_of: Counter[Hashable] = Counter()
-        self._used_of: Counter[Hashable] = Counter()
-        self.used = 0
+    close: Callable[[T], Awaitable[None]]
+    _: KW_ONLY
+    most: int
+    idle: float | None
+    group: Callable[[K], Hashable | None] = lambda key: None
+    most_of_group: int = 1
+    _places: OrderedDict[K, _Place[T]] = field(default_factory=OrderedDict)
+    _places_of: Counter[Hashable] = field(default_factory=Counter)
+    _used_of: Counter[Hashable] = field(default_factory=Counter)
+    used: int = 0
 
     def __contains__(self, key: K) -> bool:
         return key in self._places
@@ -85,7 +78,7 @@ class Pool(Generic[K, T]):
     async def take(self, key: K, make: Callable[[], Awaitable[T]]) -> AsyncIterator[T]:
         """Yield the value of ``key``, which ``make`` opens if it is not open."""
         place = self._place(key)
-        group = self._group(key)
+        group = self.group(key)
         if not place.users:
             self._count_used(group, 1)
         place.users += 1  # before others are evicted
@@ -114,9 +107,9 @@ class Pool(Generic[K, T]):
 
     def _surplus(self, group: Hashable | None) -> list[K]:
         """Return what is to be evicted when a value of ``group`` was opened: first of its own."""
-        own = 0 if group is None else self._places_of[group] - self._most_of_group
+        own = 0 if group is None else self._places_of[group] - self.most_of_group
         surplus = [*islice(self._unused(group), own)] if own > 0 else []
-        more = len(self._places) - len(surplus) - self._most
+        more = len(self._places) - len(surplus) - self.most
         if more > 0:
             surplus += islice((key for key in self._unused() if key not in surplus), more)
         return surplus
@@ -124,20 +117,20 @@ class Pool(Generic[K, T]):
     def _unused(self, group: Hashable | None = None) -> Iterator[K]:
         """Yield the keys of values without a user, the least recently used first."""
         for key, place in self._places.items():
-            if not place.users and (group is None or self._group(key) == group):
+            if not place.users and (group is None or self.group(key) == group):
                 yield key
 
     def _place(self, key: K) -> _Place[T]:
         place = self._places.get(key)
         if place is None:
             place = self._places[key] = _Place()
-            self._places_of[self._group(key)] += 1
+            self._places_of[self.group(key)] += 1
         self._places.move_to_end(key)
         return place
 
     def _remove(self, key: K) -> None:
         del self._places[key]
-        group = self._group(key)
+        group = self.group(key)
         self._places_of[group] -= 1
         if not self._places_of[group]:
             del self._places_of[group]
@@ -176,15 +169,15 @@ class Pool(Generic[K, T]):
         """Close a value; an error is logged, as it is not the error of whoever comes by."""
         try:
             with anyio.CancelScope(shield=True):
-                await self._close(value)
+                await self.close(value)
         except Exception:
             logger.exception("%r could not be closed", value)
 
     async def expire(self) -> None:
         """Close the values that are unused for too long."""
-        if self._idle is None:
+        if self.idle is None:
             return
-        before = anyio.current_time() - self._idle
+        before = anyio.current_time() - self.idle
         for key in [*self._unused()]:
             place = self._places.get(key)  # others may be evicted meanwhile
             if place is not None and place.used_at <= before:

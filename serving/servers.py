@@ -55,6 +55,15 @@ class SharedServers:
                 self.generation += 1
             return self._mcp.tools
 
+    @property
+    def gives_context(self) -> bool:
+        """Whether each request of a model shows something of the servers."""
+        return self._mcp is not None and self._mcp.gives_context
+
+    async def context(self) -> Sequence[str]:
+        """Return what each request of a model shows, as it is now."""
+        return () if self._mcp is None else await self._mcp.context()
+
     def for_a_brain(self) -> ToolSource:
         """Return a source for one brain; closing it does not close the servers."""
         return _Share(self)
@@ -86,6 +95,13 @@ class _Share(ToolSource):
     async def refresh(self, taken: Collection[str] = ()) -> None:
         self._tools = await self._servers.tools(taken)
         self._generation = self._servers.generation
+
+    @property
+    def gives_context(self) -> bool:
+        return self._servers.gives_context
+
+    async def context(self) -> Sequence[str]:
+        return await self._servers.context()
 
     async def aclose(self) -> None:
         self._tools = ()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
 
 import anyio
 
@@ -22,6 +22,7 @@ from agent_brain.memories.store.expiry import utc_now
 from agent_brain.memories.store.session import Session as StoredSession
 from agent_brain.memories.stored import StoredMemory
 from agent_brain.memories.wrapper import WrappingMemory, offers
+from agent_brain.one_run import RunOptions
 from agent_brain.run import Run
 from agent_brain.serving.catalog import SessionInfo, nobody_runs
 from agent_brain.serving.event_log import EventLog, LogReader
@@ -39,16 +40,17 @@ Status: TypeAlias = Literal["idle", "running", "waiting", "interrupted"]
 BUSY = "The session is answering another message: send yours again when the answer is complete"
 
 
-class ResumeOptions(TypedDict, total=False):
+class ResumeOptions(RunOptions, total=False):
     """The arguments of :meth:`Brain.resume`."""
 
     approve: Approve | None
     deny: Deny | None
     edit: Mapping[str, Mapping[str, Any]] | None
-    input: str | Mapping[str, str] | None
+    input: object
     deps: object
 
 
+@dataclass(eq=False, repr=False)
 class Session:
     """A session while somebody uses it (:meth:`Sessions.use`).
 
@@ -67,32 +69,25 @@ class Session:
         using: What it uses together with others until it is closed.
     """
 
-    def __init__(
-        self,
-        session: str,
-        owner: str | None,
-        brain: Brain[Any],
-        sessions: Sessions,
-        using: AsyncExitStack,
-        *,
-        stored: bool = True,
-    ) -> None:
-        self.id = session
-        self.using = using
-        self.stored = stored
-        self.info: SessionInfo | None = None
-        self.owner = owner
-        self.brain = brain
-        self.log = EventLog()
-        self.run: SessionRun | None = None
-        self.unread: list[Message] = []
-        self.deleted = False
-        self.elsewhere = False
-        self.noting = anyio.Lock()
-        self._following = False
-        self._sessions = sessions
-        self._free = anyio.Semaphore(1, max_value=1)  # no lock: another task may release it
-        self._reading = anyio.Lock()  # held while the session is read again between runs
+    id: str
+    owner: str | None
+    brain: Brain[Any]
+    _sessions: Sessions
+    using: AsyncExitStack
+    _: KW_ONLY
+    stored: bool = True
+    info: SessionInfo | None = None
+    log: EventLog = field(default_factory=EventLog)
+    run: SessionRun | None = None
+    unread: list[Message] = field(default_factory=list)
+    deleted: bool = False
+    elsewhere: bool = False
+    noting: anyio.Lock = field(default_factory=anyio.Lock)
+    _following: bool = False
+    # No lock: another task may release it.
+    _free: anyio.Semaphore = field(default_factory=lambda: anyio.Semaphore(1, max_value=1))
+    # Held while the session is read again between runs.
+    _reading: anyio.Lock = field(default_factory=anyio.Lock)
 
     @property
     def memory(self) -> Memory:
@@ -136,7 +131,12 @@ class Session:
         return control.status == "ended" and control.stop_reason == StopReason.FAILED
 
     def stream(
-        self, task: str | Message, *, deps: object = None, when_busy: WhenBusy | None = None
+        self,
+        task: str | Message,
+        *,
+        deps: object = None,
+        when_busy: WhenBusy | None = None,
+        **options: Unpack[RunOptions],
     ) -> SessionRun:
         """Return a run of ``task``, driven by the caller; leaving it cancels it.
 
@@ -151,11 +151,12 @@ class Session:
             deps: As for :meth:`agent_brain.Brain.run`.
             when_busy: What to do while another run is active: ``"wait"``, or ``"refuse"`` with a
                 SessionBusyError; None for what the server does. ``"queue"`` waits.
+            **options: As for :meth:`agent_brain.Brain.run`.
 
         Raises:
-            BrainUseError: The task is empty.
+            BrainUseError: The task is empty, or an option makes no sense.
         """
-        return self._new(self.brain.stream(task, deps=deps), task, when_busy)
+        return self._new(self.brain.stream(task, deps=deps, **options), task, when_busy)
 
     def stream_resume(
         self, *, when_busy: WhenBusy | None = None, **options: Unpack[ResumeOptions]

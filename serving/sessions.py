@@ -18,7 +18,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias, get_args
 
 import anyio
@@ -44,12 +43,21 @@ from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.journal.opening import open_journal
 from agent_brain.memories.message import Message
 from agent_brain.memories.registry import create_memory
+from agent_brain.memories.sessions.copies import SessionCopy
 from agent_brain.memories.sessions.forgetting import forget_in_sessions
 from agent_brain.memories.store.options import JournalLike
 from agent_brain.memories.store.session import delete_key, session_key
 from agent_brain.memories.wrapper import WrappingMemory
-from agent_brain.serving.catalog import Catalog, Origin, SessionInfo, make_title, matches
-from agent_brain.serving.forking import Edits, copy_as_of, kept_by, title_of
+from agent_brain.serving.branches import Branch, Chat, choices_in, first_of, first_with
+from agent_brain.serving.catalog import (
+    Catalog,
+    Origin,
+    SessionInfo,
+    chat_of,
+    make_title,
+    matches,
+)
+from agent_brain.serving.forking import Edits, copy_as_of, kept_by, step_with, title_of
 from agent_brain.serving.pool import Pool
 from agent_brain.serving.session import Session, WhenBusy
 from agent_brain.serving.session_run import SessionRun
@@ -347,7 +355,7 @@ class Sessions:
         events of these sessions.
 
         Args:
-            text: The text; case is ignored.
+            text: The text; in any case, with any spaces.
             user: Whose sessions.
             tenant: The user's tenant.
 
@@ -501,8 +509,9 @@ class Sessions:
         Args:
             session: The ID.
             step: The number of the step (:attr:`~agent_brain.memories.SavedStep.number`).
-            messages: New texts of messages in the copy, by ID. The changed result of a tool counts
-                as a success. What states have noted elsewhere, such as a plan, is not changed.
+            messages: New texts of messages in the copy, by ID; there they have IDs of their own.
+                The changed result of a tool counts as a success. What states have noted elsewhere,
+                such as a plan, is not changed.
             calls: New arguments of calls that run next in the copy, by ID.
             user: Whose session it is.
             tenant: The user's tenant.
@@ -518,14 +527,95 @@ class Sessions:
         """
         async with self.use(session, user=user, tenant=tenant) as source:
             copied = await copy_as_of(source, step, Edits(messages or {}, calls or {}))
+        origin = Origin(session, step)
+        return await self._write(copied, title_of(copied), origin, user=user, tenant=tenant)
+
+    async def branch(
+        self,
+        session: str,
+        message: str,
+        text: str | None = None,
+        *,
+        user: str | None = None,
+        tenant: str | None = None,
+    ) -> SessionInfo:
+        """Take the turn of a message another way, in a new session that is a branch of the chat.
+
+        ::
+
+            other = await sessions.branch("first", question.id, "And in Bergen?")
+            async with sessions.use(other.id) as session:
+                await session.start_resume()
+
+        The session stays as it is. :meth:`chat` tells what the branches of a chat are.
+
+        Args:
+            session: The ID.
+            message: The ID of the message of a user.
+            text: What it says in the branch, as a message with an ID of its own; None for the same
+                message, to get another answer.
+            user: Whose session it is.
+            tenant: The user's tenant.
+
+        Returns:
+            The new session, as of the step that the message was recorded with.
+
+        Raises:
+            SessionNotFoundError: There is no such session.
+            StepNotFoundError: The journal has no such message, or does not have that step.
+            BrainUseError: The session keeps no steps, the message is not one of a user, or it would
+                be empty.
+        """
+        async with self.use(session, user=user, tenant=tenant) as source:
+            step = await step_with(source, message)
+            edits = Edits({} if text is None else {message: text})
+            copied = await copy_as_of(source, step, edits)
+            title = title_of(copied) if source.info is None else source.info.title
+            chat = session if source.info is None else chat_of(source.info)
+        catalog, owner = self._catalog, owner_of(user, tenant)
+        origin = Origin(session, step, None if catalog is None else chat)
+        info = await self._write(copied, title, origin, user=user, tenant=tenant)
+        if catalog is not None:
+            branches = await catalog.branches(owner, chat)
+            of, first = first_with(branches, session, step), first_of(branches, message)
+            own = edits.ids.get(message, message)
+            await catalog.add_branch(owner, chat, Branch(info.id, of, first, step, own))
+        return info
+
+    async def _write(
+        self,
+        copied: SessionCopy,
+        title: str,
+        origin: Origin,
+        *,
+        user: str | None,
+        tenant: str | None,
+    ) -> SessionInfo:
+        """Write a copy to a new session."""
         async with self.use(None, user=user, tenant=tenant) as target:
             kept = kept_by(target)
             await copied.write(kept.journal, kept.key)
             await target.refresh()
-            info = SessionInfo(
-                target.id, title_of(copied), datetime.now(UTC), origin=Origin(session, step)
-            )
+            info = SessionInfo(target.id, title, datetime.now(UTC), origin=origin)
             return self._with_status(target, await self._note(target, info))
+
+    async def chat(
+        self, session: str, *, user: str | None = None, tenant: str | None = None
+    ) -> Chat:
+        """Return the sessions that are branches of the same chat, and where they part.
+
+        Args:
+            session: The ID of one of them.
+            user: Whose session it is.
+            tenant: The user's tenant.
+        """
+        owner, catalog = owner_of(user, tenant), self._catalog
+        info = None if catalog is None else await catalog.get(owner, session)
+        if catalog is None or info is None:
+            return Chat([session], {})
+        existing = await catalog.chat(owner, chat_of(info))
+        branches = await catalog.branches(owner, chat_of(info))
+        return Chat(existing, choices_in(branches, session, existing))
 
     async def _has(self, key: SessionKey) -> bool:
         if key in self._pool:
@@ -654,8 +744,9 @@ class Sessions:
             self._known.heard(session.owner, session.id)
         if session.info is None or session.deleted or not run.begun:
             return
+        status = "waiting" if session.status == "waiting" else "closed"
         ended = replace(
-            session.info, status="closed", failed=session.failed, resumable=session.resumable
+            session.info, status=status, failed=session.failed, resumable=session.resumable
         )
         try:
             await self._note(session, ended)
@@ -762,12 +853,7 @@ class Sessions:
         self.active = True
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         assert self._tasks is not None
         with anyio.CancelScope(shield=True):
             await self.stop(0 if error is not None else 10.0)

@@ -13,11 +13,10 @@ from agent_brain.brain import Brain
 from agent_brain.common.secrets import get_logger
 from agent_brain.errors import BrainDefinitionError
 from agent_brain.limits import StopReason
+from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.messages import MessagesMemory
-from agent_brain.memories.sessions.listing import sessions_of
 from agent_brain.memories.store.session import session_key
-from agent_brain.memories.user.log import ReadUpTo
 from agent_brain.memories.user.user_memory import UserMemory
 from agent_brain.nets.library.learn import learn
 from agent_brain.serving.pool import Pool
@@ -44,16 +43,31 @@ class KnownUser:
         self._forgetting = 0
 
     async def learn(self, session: str, hooks: Sequence[Hook], turn: anyio.Semaphore) -> bool:
-        """Learn from a session in a run of the net ``learn``; return whether all of it was read."""
+        """Learn from a session in a run of the net ``learn``; return whether all of it was read.
+
+        Nothing is learned from a session that was deleted.
+        """
         async with self._adding:
             if self._forgetting:
                 return False
             with anyio.CancelScope() as self._scope:
                 async with turn:
+                    if await self._is_gone(session):
+                        return True
                     memory = MessagesMemory(session=session, tenant=self.memory.tenant)
                     brain = Brain(learn(user=self.memory), memory, hooks=hooks, stuck=None)
-                    return (await brain.run(session)).stop_reason is StopReason.DONE
+                    try:
+                        return (await brain.run(session)).stop_reason is StopReason.DONE
+                    except MemoryUseError:
+                        if not await self._is_gone(session):
+                            raise
+                        return True
             return False
+
+    async def _is_gone(self, session: str) -> bool:
+        """Return whether a session was deleted."""
+        assert self.memory.journal is not None
+        return not await self.memory.journal.last(session_key(session, self.memory.tenant))
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[None]:
@@ -65,16 +79,6 @@ class KnownUser:
                 yield
         finally:
             self._forgetting -= 1
-
-    async def unread(self) -> list[str]:
-        """Return the names of the sessions that were not read to their ends."""
-        journal, tenant, log = self.memory.journal, self.memory.tenant, self.memory.log
-        if journal is None:
-            return []
-        await log.look()
-        read = {each.conversation: each.entries for each in log.all(ReadUpTo)}
-        names = await sessions_of(journal, tenant)
-        return [n for n in names if await journal.last(session_key(n, tenant)) != read.get(n)]
 
     async def aclose(self) -> None:
         """Close what is known."""
@@ -107,16 +111,8 @@ class KnownUsers:
     ) -> None:
         if journal is None:
             raise BrainDefinitionError("user= keeps what is known in the journal: give journal=")
-        if isinstance(user, Mapping):
-            if own := sorted({"journal", "tenant"} & user.keys()):
-                raise BrainDefinitionError(f"user={own}: the sessions choose these")
-            user = partial(_of_options, dict(user), journal)
-            user("nobody")  # errors are reported now, not to the first user
-        elif not callable(user):
-            raise BrainDefinitionError(
-                f"user={user!r}: options of UserMemory, or a function of a tenant that returns one"
-            )
-        self._make = user
+        check_user_like(user)
+        self._make = partial(user_of, user, journal)
         self._hooks = hooks
         self._start = start
         self._pool: Pool[str, KnownUser] = Pool(KnownUser.aclose, most=1, idle=None)
@@ -131,18 +127,18 @@ class KnownUsers:
 
     async def _open(self, owner: str) -> KnownUser:
         memory = self._make(owner)
-        if memory.tenant != owner or memory.journal is None:
-            raise BrainDefinitionError(
-                f"user= returned {memory!r} for {owner!r}: it must be UserMemory(tenant={owner!r}, "
-                "journal=…), with the journal of the sessions"
-            )
         if memory.learns:
             self._start(partial(self._catch_up, owner))
         return KnownUser(memory)
 
     async def _catch_up(self, owner: str) -> None:
         async with self.use(owner) as known:
-            for name in await known.unread():
+            try:
+                names = await known.memory.unread()
+            except Exception:
+                logger.warning("What is to be learned of a user could not be read", exc_info=True)
+                return
+            for name in names:
                 await self.learn(owner, name)
 
     def heard(self, owner: str, session: str) -> None:
@@ -188,5 +184,34 @@ class KnownUsers:
             await self._pool.aclose()
 
 
-def _of_options(options: Mapping[str, Any], journal: Journal, owner: str) -> UserMemory:
-    return UserMemory(**options, journal=journal, tenant=owner)
+def check_user_like(user: object) -> None:
+    """Check what says how something is known about users.
+
+    Raises:
+        BrainDefinitionError: It is neither options nor a function, or the options make no sense.
+    """
+    if isinstance(user, Mapping):
+        if own := sorted({"journal", "tenant"} & user.keys()):
+            raise BrainDefinitionError(f"user={own}: the sessions choose these")
+        UserMemory(**user)  # errors are reported now, not to the first user
+    elif not callable(user):
+        raise BrainDefinitionError(
+            f"user={user!r}: options of UserMemory, or a function of a tenant that returns one"
+        )
+
+
+def user_of(user: UserLike, journal: Journal, owner: str) -> UserMemory:
+    """Return what is known about a user.
+
+    Raises:
+        BrainDefinitionError: The function of ``user`` returned something else.
+    """
+    if isinstance(user, Mapping):
+        return UserMemory(**user, journal=journal, tenant=owner)
+    memory = user(owner)
+    if memory.tenant != owner or memory.journal is None:
+        raise BrainDefinitionError(
+            f"user= returned {memory!r} for {owner!r}: it must be UserMemory(tenant={owner!r}, "
+            "journal=…), with the journal of the sessions"
+        )
+    return memory

@@ -10,6 +10,9 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.states.aclosing import closing as closing
     from agent_brain.states.acting import ActionState as ActionState
     from agent_brain.states.answering import AnswerState as AnswerState
+    from agent_brain.states.ask_state import AskPersonState as AskPersonState
+    from agent_brain.states.ask_state import AskState as AskState
+    from agent_brain.states.asking import Ask as Ask
     from agent_brain.states.base import State as State
     from agent_brain.states.concurrency import Together as Together
     from agent_brain.states.debugging import DebugStates as DebugStates
@@ -33,11 +36,13 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.states.evaluation import Evaluation as Evaluation
     from agent_brain.states.evaluation import EvaluationState as EvaluationState
     from agent_brain.states.evaluation import best_answer as best_answer
+    from agent_brain.states.events import ActionDelta as ActionDelta
     from agent_brain.states.events import ActionFinished as ActionFinished
     from agent_brain.states.events import ActionRequested as ActionRequested
     from agent_brain.states.events import ActionStarted as ActionStarted
     from agent_brain.states.events import AgentEvent as AgentEvent
     from agent_brain.states.events import ApprovalRequested as ApprovalRequested
+    from agent_brain.states.events import AttachmentReceived as AttachmentReceived
     from agent_brain.states.events import ContextCompacted as ContextCompacted
     from agent_brain.states.events import Event as Event
     from agent_brain.states.events import FactsLearned as FactsLearned
@@ -47,12 +52,15 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.states.events import MessagesRecalled as MessagesRecalled
     from agent_brain.states.events import MessagesTrimmed as MessagesTrimmed
     from agent_brain.states.events import OtherEvent as OtherEvent
+    from agent_brain.states.events import PartialOutput as PartialOutput
     from agent_brain.states.events import Position as Position
+    from agent_brain.states.events import ProviderToolCalled as ProviderToolCalled
     from agent_brain.states.events import ResponseStarted as ResponseStarted
     from agent_brain.states.events import RunFailed as RunFailed
     from agent_brain.states.events import RunFinished as RunFinished
     from agent_brain.states.events import RunStarted as RunStarted
     from agent_brain.states.events import SleepRequested as SleepRequested
+    from agent_brain.states.events import SourcesCited as SourcesCited
     from agent_brain.states.events import StateEntered as StateEntered
     from agent_brain.states.events import StateExited as StateExited
     from agent_brain.states.events import StuckDetected as StuckDetected
@@ -80,9 +88,11 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.states.model_request import build_messages as build_messages
     from agent_brain.states.models.litellm.adapter import LiteLLM as LiteLLM
     from agent_brain.states.models.llm import LLM as LLM
+    from agent_brain.states.models.llm import ArgumentsDelta as ArgumentsDelta
     from agent_brain.states.models.llm import Finish as Finish
     from agent_brain.states.models.llm import FinishReason as FinishReason
     from agent_brain.states.models.llm import Piece as Piece
+    from agent_brain.states.models.llm import ProviderCall as ProviderCall
     from agent_brain.states.models.llm import Thought as Thought
     from agent_brain.states.planning import Plan as Plan
     from agent_brain.states.planning import PlanningState as PlanningState
@@ -92,8 +102,10 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.states.reflection import SelfReflectionState as SelfReflectionState
     from agent_brain.states.reranking import model_reranker as model_reranker
     from agent_brain.states.resilience import GuardedState as GuardedState
+    from agent_brain.states.routed import RoutedState as RoutedState
     from agent_brain.states.session_state import Notes as Notes
     from agent_brain.states.sleep import Sleep as Sleep
+    from agent_brain.states.sources import Source as Source
     from agent_brain.states.stored_answer import TellState as TellState
     from agent_brain.states.summarizing import model_summarizer as model_summarizer
     from agent_brain.states.usage import Usage as Usage

@@ -7,13 +7,13 @@ from enum import Enum
 
 from agent_brain.common.values import check_count
 from agent_brain.memories.base import Memory
-from agent_brain.states.base import State
 from agent_brain.states.errors import StateDefinitionError
+from agent_brain.states.routed import Choose, RoutedState
 from agent_brain.states.tool_round import ToolRound
 from agent_brain.states.work import StreamItem
 
 
-class ActionState(State):
+class ActionState(RoutedState):
     """Run all requested tool calls with the tools that the memory offers.
 
     Calls run at once. Results are recorded in the order of the requests, in one update. An error in
@@ -29,14 +29,21 @@ class ActionState(State):
     unless the tool is ``idempotent``, one that may have taken effect.
 
     Args:
-        on_done: The next state.
+        on_done: The next state; None ends the run.
+        choose: Returns the next state (:class:`RoutedState`).
         max_concurrency: Maximum number of calls that run at once; None for no maximum. Brains that
             are called as tools are counted apart.
     """
 
-    def __init__(self, on_done: Enum, *, max_concurrency: int | None = None) -> None:
+    def __init__(
+        self,
+        on_done: Enum | None = None,
+        *,
+        choose: Choose | None = None,
+        max_concurrency: int | None = None,
+    ) -> None:
+        super().__init__(on_done, choose)
         check_count(StateDefinitionError, "max_concurrency", max_concurrency, optional=True)
-        self.on_done = on_done
         self.max_concurrency = max_concurrency
 
     async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
@@ -44,11 +51,3 @@ class ActionState(State):
         yield ToolRound(memory, ActionState.__name__, self.max_concurrency, ends_step=True)
 
     run.begins_with_record = True  # type: ignore[attr-defined] # of the step before, and the calls
-
-    async def next_state(self, memory: Memory) -> Enum:
-        """Return ``on_done``."""
-        return self.on_done
-
-    def targets(self) -> tuple[Enum]:
-        """Return ``on_done``."""
-        return (self.on_done,)

@@ -9,7 +9,7 @@ from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message, Role, is_partial
 from agent_brain.memories.runs.turns import answer_of, is_answer
 from agent_brain.states import prompts
-from agent_brain.states.base import State
+from agent_brain.states.checks import Check, checks_of
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.events import TextDelta
 from agent_brain.states.model_call import ModelCall
@@ -18,10 +18,11 @@ from agent_brain.states.models.llm import LLM
 from agent_brain.states.models.resolve import as_llm
 from agent_brain.states.output_tools import OUTPUT
 from agent_brain.states.output_types import OutputType, shape_of
+from agent_brain.states.routed import Choose, RoutedState
 from agent_brain.states.work import StreamItem
 
 
-class AnswerState(State):
+class AnswerState(RoutedState):
     """End the turn with its answer.
 
     If the conversation already ends with text of the assistant, that is the answer and no model is
@@ -32,9 +33,12 @@ class AnswerState(State):
         llm: The model; required for ``ask`` and ``output_type``.
         output_type: The type of the answer, a pydantic model or any other type that pydantic
             validates. The validated object is the run's output; an answer that is not valid goes
-            back to the model once with what is wrong.
+            back to the model with what is wrong.
         ask: Call the model even if there is an answer.
         on_done: The next state; None ends the run.
+        choose: Returns the next state (:class:`RoutedState`).
+        check: Returns what is wrong with data that fits the type (:class:`AskState`).
+        corrections: How often an answer that is not valid goes back to the model.
         prompt: The system prompt.
         as_thoughts: Stream the text as thoughts, as another state decides whether it is the answer.
         sent_from: The sender of its messages, where several agents speak.
@@ -42,7 +46,7 @@ class AnswerState(State):
     Raises:
         StateDefinitionError: ``ask`` or ``output_type`` without ``llm``, or an output type that
             cannot be requested from a model.
-        MalformedOutputError: While running: the second answer did not fit either.
+        MalformedOutputError: While running: the last correction did not fit either.
         LLMRefusalError: While running: the model refused to answer, or gave no data for it.
     """
 
@@ -53,24 +57,28 @@ class AnswerState(State):
         output_type: OutputType | None = None,
         ask: bool = False,
         on_done: Enum | None = None,
+        choose: Choose | None = None,
+        check: Check | None = None,
+        corrections: int = 1,
         prompt: prompts.Prompt = prompts.ANSWER,
         as_thoughts: bool = False,
         sent_from: str | None = None,
     ) -> None:
         if llm is None and (ask or output_type is not None):
             raise StateDefinitionError("AnswerState needs llm= to ask for an answer")
+        super().__init__(on_done, choose)
         if output_type is not None:
             shape_of(output_type)  # or it is refused
+        self.checks = checks_of(check, corrections, output_type)
         self.llm = None if llm is None else as_llm(llm)
         self.output_type = output_type
         self.ask = ask
-        self.on_done = on_done
-        self.prompt = prompt
+        self.prompt = prompts.checked(prompt)
         self.as_thoughts = as_thoughts
         self.sent_from = sent_from
 
     async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
-        """Stream the answer, if the model is called; mark the goal as reached."""
+        """Stream the answer, if the model is called."""
         if self.llm is not None and await self._must_ask(memory):
             messages = await build_messages(self.llm, memory, self.prompt)
             if self.output_type is None:
@@ -79,22 +87,20 @@ class AnswerState(State):
                 await memory.update([self._message(request.text, request)])
             else:
                 shape = shape_of(self.output_type)
-                data = StructuredRequest(self.llm, messages, shape)
+                checks = self.checks.of(memory)
+                data = StructuredRequest(
+                    self.llm,
+                    messages,
+                    shape,
+                    growing=True,
+                    as_thoughts=self.as_thoughts,
+                    **checks,
+                )
                 yield data
                 memory.control.output = data.output
                 text = shape.write(data.output)
                 yield TextDelta(text, thought=self.as_thoughts, response_id=data.id)
                 await memory.update([self._message(text, data)])
-        if self.on_done is None:
-            memory.done = True
-
-    async def next_state(self, memory: Memory) -> Enum | None:
-        """``on_done``."""
-        return self.on_done
-
-    def targets(self) -> tuple[Enum | None, ...]:
-        """``on_done``, or the end."""
-        return (self.on_done,)
 
     async def costs_nothing(self, memory: Memory) -> bool:
         """Return whether there is an answer already."""
@@ -110,7 +116,10 @@ class AnswerState(State):
     def _message(self, text: str, call: ModelCall) -> Message:
         metadata = call.metadata()
         cause, sender = type(self).__name__, self.sent_from
-        return Message.assistant(text, cause_by=cause, sent_from=sender, metadata=metadata)
+        made = call.attachments
+        return Message.assistant(
+            text, cause_by=cause, sent_from=sender, metadata=metadata, attachments=made
+        )
 
 
 async def last_answer(memory: Memory) -> str:

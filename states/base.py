@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Callable, Collection
 from enum import Enum
-from typing import Any
+from typing import Any, TypeAlias
 
 from agent_brain.memories.base import Memory
 from agent_brain.states.errors import StateMutationError
 from agent_brain.states.work import StreamItem
+
+Target: TypeAlias = Enum | Callable[..., Any] | None
 
 
 class State(ABC):
@@ -74,9 +76,10 @@ class State(ABC):
         """
         return False
 
-    def targets(self) -> Collection[Enum | None] | None:
+    def targets(self) -> Collection[Target] | None:
         """Return everything that ``next_state`` may propose.
 
+        A function stands for what its return annotation declares, as that of ``next_state`` does.
         None, the default, means that the annotation and the parameters declare it.
         """
         return None

@@ -9,16 +9,17 @@ from typing import TypeAlias
 from pydantic import BaseModel, Field
 
 from agent_brain.common.aio import maybe_await
-from agent_brain.common.values import check_count
+from agent_brain.common.values import check_count, check_function
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
 from agent_brain.states import prompts
 from agent_brain.states.answering import last_answer
-from agent_brain.states.base import State
+from agent_brain.states.base import Target
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.model_request import StructuredRequest, build_messages
 from agent_brain.states.models.llm import LLM, Thought
 from agent_brain.states.models.resolve import llm_or
+from agent_brain.states.routed import Choose, RoutedState
 from agent_brain.states.session_state import Notes
 from agent_brain.states.work import StreamItem
 
@@ -76,7 +77,7 @@ def best_answer(memory: Memory) -> str:
     return Trials.read(memory).best()
 
 
-class EvaluationState(State):
+class EvaluationState(RoutedState):
     """Judge the last answer with a model or a function, and record the judgement.
 
     What is wrong with an answer is recorded for the next attempt. If attempts stream as thoughts,
@@ -93,6 +94,7 @@ class EvaluationState(State):
             whether it passes, a score, what is wrong with it (empty text: nothing), or an
             :class:`Evaluation`.
         on_pass: The next state if the answer is good enough; None ends the run.
+        choose: Returns the next state in place of ``on_pass`` (:class:`RoutedState`).
         on_fail: The next state otherwise.
         attempts: Maximum number of answers; after the last one the next state is ``on_pass``.
         threshold: The lowest score that passes.
@@ -102,30 +104,33 @@ class EvaluationState(State):
             next attempt; ``{feedback}`` is replaced by what is wrong. None records none.
 
     Raises:
-        StateDefinitionError: ``attempts`` below 1.
+        StateDefinitionError: ``attempts`` below 1, or a function that takes other arguments.
     """
 
     def __init__(
         self,
         evaluate: LLM | Evaluate | str,
         *,
-        on_pass: Enum | None,
+        on_pass: Enum | None = None,
         on_fail: Enum,
+        choose: Choose | None = None,
         attempts: int | None = None,
         threshold: float = 1.0,
         prompt: prompts.Prompt = EVALUATION,
         request: str = REQUEST,
         feedback: str | None = FEEDBACK,
     ) -> None:
+        super().__init__(on_pass, choose)
         check_count(StateDefinitionError, "attempts", attempts, optional=True)
         if not (feedback is None or isinstance(feedback, str)):
             raise StateDefinitionError(f"feedback={feedback!r:.100}: a text, or None for none")
         self.evaluate: LLM | Evaluate = llm_or(evaluate)
-        self.on_pass = on_pass
+        if not isinstance(self.evaluate, LLM):
+            check_function(StateDefinitionError, "evaluate", evaluate, "memory", "answer")
         self.on_fail = on_fail
         self.attempts = attempts
         self.threshold = threshold
-        self.prompt = prompt
+        self.prompt = prompts.checked(prompt)
         self.request = request
         self.feedback = feedback
 
@@ -167,10 +172,15 @@ class EvaluationState(State):
             score=float(judged),
         )
 
+    @property
+    def on_pass(self) -> Enum | None:
+        """The next state if the answer is good enough."""
+        return self.on_done
+
     async def next_state(self, memory: Memory) -> Enum | None:
         """Return ``on_pass`` or ``on_fail``."""
-        return self.on_pass if Trials.read(memory).ended else self.on_fail
+        return await super().next_state(memory) if Trials.read(memory).ended else self.on_fail
 
-    def targets(self) -> tuple[Enum | None, ...]:
+    def targets(self) -> tuple[Target, ...]:
         """Return both."""
-        return (self.on_pass, self.on_fail)
+        return (*super().targets(), self.on_fail)

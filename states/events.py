@@ -17,15 +17,16 @@ from datetime import datetime
 from functools import cache
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, cast, get_args
 
-from pydantic import BaseModel, GetCoreSchemaHandler
+from pydantic import BaseModel, GetCoreSchemaHandler, JsonValue
 from pydantic_core import CoreSchema
 
 from agent_brain.common.secrets import scrub
 from agent_brain.common.slots import set_slots_directly
 from agent_brain.common.text import clean, clean_json, to_compact_json, to_json_data
-from agent_brain.memories.message import Message
+from agent_brain.memories.message import Attachment, Message
 from agent_brain.memories.recall.results import RecalledItem
 from agent_brain.states.errors import RecordedError
+from agent_brain.states.sources import Source
 from agent_brain.states.usage import Usage
 from agent_brain.tools.action import Action
 
@@ -169,6 +170,48 @@ class TextDelta(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class PartialOutput(Event):
+    """The object of an ``output_type`` has grown: what has come of it so far.
+
+    It is made where somebody reads all events. The last one of a response has the whole object, as
+    JSON data; the validated object is ``RunFinished.output``.
+
+    Attributes:
+        output: JSON data. A text may be cut off and grow; numbers, dates, members of an Enum and
+            all else appear when they are whole. None: the response is not used, so forget it.
+        thought: Whether it is not meant for the reader, as of :class:`TextDelta`.
+        response_id: ID of the model response that it belongs to.
+    """
+
+    kind: ClassVar[Literal["partial_output"]] = "partial_output"
+    output: Any
+    thought: bool = False
+    response_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ActionDelta(Event):
+    """A piece of the arguments of a tool call arrives, before the call is requested.
+
+    It is made where somebody reads all events and the model sends arguments in pieces.
+
+    Attributes:
+        id: ID of the call, as in its :class:`ActionRequested`.
+        name: Name of the tool.
+        text: The next piece of the arguments, which together are JSON.
+        response_id: ID of the model response that it belongs to.
+        dropped: The call will not be requested, as the response was cut off or replaced: forget it.
+    """
+
+    kind: ClassVar[Literal["action_delta"]] = "action_delta"
+    id: str
+    name: str
+    text: str = ""
+    response_id: str | None = None
+    dropped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class ActionRequested(Event):
     """The model requests a tool call, in the response with that ID."""
 
@@ -211,6 +254,49 @@ class ActionFinished(Event):
     action: Action
     result: Message
     exception: Exception | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderToolCalled(Event):
+    """A provider has called a tool of its own, such as its web search.
+
+    Attributes:
+        call_id: ID of the call.
+        name: Name of the tool.
+        args: What it was called with.
+        result: What it returned, as JSON; None if the provider does not say.
+        response_id: ID of the model response.
+    """
+
+    kind: ClassVar[Literal["provider_tool_called"]] = "provider_tool_called"
+    call_id: str
+    name: str
+    args: Mapping[str, JsonValue]
+    result: JsonValue = None
+    response_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AttachmentReceived(Event):
+    """A model has made a picture or a file, which its message has as an attachment."""
+
+    kind: ClassVar[Literal["attachment_received"]] = "attachment_received"
+    attachment: Attachment
+    response_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SourcesCited(Event):
+    """A model has cited pages, such as what its provider's web search has found.
+
+    Attributes:
+        sources: The pages, each once; its message has them in ``metadata["sources"]``.
+        response_id: ID of the model response.
+    """
+
+    kind: ClassVar[Literal["sources_cited"]] = "sources_cited"
+    sources: tuple[Source, ...]
+    response_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,11 +451,13 @@ class InputRequested(Event):
     """The run waits for a person to answer ``prompt``.
 
     ``id`` identifies the question: the ID of the call that asks, or empty if a state asks.
+    ``schema`` is the JSON Schema of the answer; None for free text.
     """
 
     kind: ClassVar[Literal["input_requested"]] = "input_requested"
     prompt: str
     id: str = ""
+    schema: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -437,10 +525,15 @@ AgentEvent: TypeAlias = (
     | MessageReceived
     | StateEntered
     | TextDelta
+    | PartialOutput
+    | ActionDelta
     | ActionRequested
     | ActionStarted
     | ToolProgress
     | ActionFinished
+    | ProviderToolCalled
+    | AttachmentReceived
+    | SourcesCited
     | ResponseStarted
     | UsageReported
     | MessagesRecalled

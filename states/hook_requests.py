@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, JsonValue
 
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
@@ -15,6 +15,7 @@ from agent_brain.states.models.llm import LLM, FinishReason
 from agent_brain.states.usage import Usage
 from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
+from agent_brain.tools.result import Media
 
 if TYPE_CHECKING:
     from agent_brain.memories.embedders.base import Embedder
@@ -140,6 +141,8 @@ class ModelResponse:
         thoughts: Its thoughts.
         usage: The usage of the call; None if unknown.
         finish_reason: Why it ended, if the provider said so.
+        provider_data: What the provider needs again, as in :class:`~agent_brain.states.Finish`.
+        metadata: What to keep in the message's metadata, as there.
     """
 
     text: str = ""
@@ -147,6 +150,8 @@ class ModelResponse:
     thoughts: str = ""
     usage: Usage | None = None
     finish_reason: FinishReason | None = None
+    provider_data: Mapping[str, JsonValue] = field(default_factory=dict)
+    metadata: Mapping[str, JsonValue] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,8 +176,10 @@ class ToolResponse:
         content: The whole text; the model reads as much of it as the tool's limit allows.
         is_error: The call failed.
         exception: What the tool raised, if it did.
+        media: Pictures and other files.
     """
 
     content: str
     is_error: bool = False
     exception: Exception | None = None
+    media: tuple[Media, ...] = ()

@@ -15,7 +15,7 @@ error afterwards; runs and states it only observes::
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager
 from types import NoneType
 from typing import Any, cast, get_args
@@ -60,9 +60,12 @@ class Hook:
         buffer: The text of a model is held back until ``after_model_call`` has run, so that it can
             be changed. Without it, ``after_model_call`` changes what is recorded, but not the text
             that has streamed already.
+        in_replay: Whether ``Brain.replay`` calls the methods around model calls; not for what only
+            belongs to real calls, such as waiting or a cache.
     """
 
     buffer: bool = False
+    in_replay: bool = True
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -83,6 +86,16 @@ class Hook:
 
     def on_model_error(self, request: ModelRequest, error: Exception) -> Any:
         """Called when a model call failed, after its retries."""
+
+    def stream_model_call(
+        self, request: ModelRequest, pieces: AsyncIterator[Any]
+    ) -> AsyncIterator[Any]:
+        """Return the pieces of the response as they are to stream, such as changed ones.
+
+        Called when the model is called. It must close ``pieces``, and pass on those that it does
+        not know.
+        """
+        return pieces
 
     def before_attempt(self, request: ModelRequest) -> Any:
         """Called before each request that a :class:`LiteLLM` sends, fallbacks included.
@@ -111,6 +124,17 @@ class Hook:
 
     def before_tool_call(self, request: ToolRequest) -> Any:
         """Called before a tool call."""
+
+    def before_approval(self, request: ToolRequest) -> Any:
+        """Return a tool call with other arguments, as ``before_tool_call`` will change it, or None.
+
+        Called before it is found out whether a person must approve the call, perhaps several times:
+        the person sees these arguments, and they run. ``before_tool_call`` is then given them.
+        """
+
+    def needs_approval(self, request: ToolRequest) -> Any:
+        """Return whether a person must approve a tool call, beside what the tool itself says."""
+        return False
 
     def after_tool_call(self, request: ToolRequest, response: ToolResponse) -> Any:
         """Called with the result of a tool call, also if it failed."""

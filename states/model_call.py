@@ -9,13 +9,16 @@ be used goes back to the model once with what is wrong.
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
+    Awaitable,
     Callable,
     Coroutine,
     Iterable,
+    Mapping,
     Sequence,
 )
 from contextlib import aclosing
@@ -25,13 +28,15 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 from pydantic import BaseModel, JsonValue
 
+from agent_brain.common.aio import maybe_await
 from agent_brain.common.ids import new_id
 from agent_brain.common.text import clean_json, count_tokens, to_compact_json
-from agent_brain.memories.message import CUT_REASONS, Message
+from agent_brain.memories.message import CUT_REASONS, Attachment, Message
 from agent_brain.memories.runs.work import current_work
 from agent_brain.memories.views.tokens import request_tokens
 from agent_brain.states import prompts
 from agent_brain.states.aclosing import Pace, close_stream
+from agent_brain.states.checks import Problem, checked_problem
 from agent_brain.states.errors import (
     ContextWindowError,
     LLMRefusalError,
@@ -39,17 +44,24 @@ from agent_brain.states.errors import (
 )
 from agent_brain.states.events import (
     NOWHERE,
+    ActionDelta,
     ActionRequested,
+    AttachmentReceived,
     Event,
+    PartialOutput,
+    ProviderToolCalled,
     ResponseStarted,
+    SourcesCited,
     TextDelta,
     UsageReported,
 )
 from agent_brain.states.hook_requests import ModelRequest
 from agent_brain.states.model_stream import Begun, Replaced, failed_usage, model_call
-from agent_brain.states.models.llm import LLM, Finish, Piece, Thought
+from agent_brain.states.models.llm import LLM, ArgumentsDelta, Finish, Piece, ProviderCall, Thought
 from agent_brain.states.models.think_tags import ThinkTags
+from agent_brain.states.partial import PartialReader
 from agent_brain.states.pipeline import Pipeline
+from agent_brain.states.sources import CITATIONS, Source, sources_of
 from agent_brain.states.trimming import without_oldest
 from agent_brain.states.usage import NOTHING, Usage
 from agent_brain.states.work import Work, WorkContext
@@ -82,8 +94,11 @@ class ModelCall(Work):
         id: ID of the response, as in its events.
         text: The text of the response, without thoughts.
         actions: The tool calls that it requests.
+        attachments: The pictures that the model has made.
+        sources: The pages that it cites.
         finish: How it ended, if the provider said so.
         usage: What the call used; None before it has ended.
+        corrected: How often it went back to the model, corrected.
         output: The validated data of a call with ``output_type`` (:meth:`LLM.call`), or what
             ``check`` has read out of the text; else None.
 
@@ -96,25 +111,30 @@ class ModelCall(Work):
             ``"hidden"``.
         ending: The user message that is added if the messages do not end with a request.
         acts: The calls that it requests become events.
-        check: Returns what is wrong with the finished response, which then goes back to the model
-            once. Without it, a refusal is not an error.
-        complaint: Begins the error when the second response is wrong too.
+        check: Returns what is wrong with the finished response, which then goes back to the model;
+            sync or async. Without it, a refusal is not an error.
+        corrections: How often it may go back.
+        complaint: Begins the error when the last response is wrong too.
 
     Raises:
         LLMError: At the ``yield``: the call failed.
         LLMRefusalError: At the ``yield``: the model refused to answer.
-        MalformedOutputError: At the ``yield``: the second response could not be used either.
+        MalformedOutputError: At the ``yield``: the last correction could not be used either.
         StateDefinitionError: Where the response is read before the ``yield``.
     """
 
     id: str = ""
     text: str
     actions: list[Action]
+    attachments: tuple[Attachment, ...] = ()
+    sources: tuple[Source, ...] = ()
     finish: Finish | None
     usage: Usage | None
     output: Any
     purpose: str | None = None  # what a memory makes the call for
     refusal_is_an_answer: bool = True
+    growing: bool = False  # its output is that of the run, and is shown while it comes
+    as_thoughts: bool = False  # as which it is shown
     _by_state: bool = False
     results_of_it = frozenset({"text", "actions", "finish", "usage", "output"})
 
@@ -128,7 +148,8 @@ class ModelCall(Work):
         words: Words = "shown",
         ending: str = prompts.GO_ON,
         acts: bool = False,
-        check: Callable[[Any], str | None] | None = None,
+        check: Callable[[Any], Problem] | None = None,
+        corrections: int = 1,
         complaint: str = "The model's output could not be used",
     ) -> None:
         self.llm = self._called = llm  # a hook may have another model called
@@ -140,15 +161,19 @@ class ModelCall(Work):
         self.acts = acts
         self.check = check
         self.complaint = complaint
-        self._corrected = self._trimmed = self._begun = False
+        self.corrections, self.corrected = corrections, 0
+        self._trimmed = self._begun = False
+        self._maker: CodeType | None = None  # of the State.run or the function that makes it
         frame: FrameType | None = sys._getframe(1)
         for _ in range(3):  # a subclass and LLM.call() may be between
-            if frame is None or frame.f_code.co_flags & inspect.CO_ASYNC_GENERATOR:
+            if frame is None:
                 break
-            frame = frame.f_back
-        else:
-            frame = None
-        self._maker = None if frame is None else frame.f_code  # of the State.run that makes it
+            code, frame = frame.f_code, frame.f_back
+            if code.co_flags & inspect.CO_ASYNC_GENERATOR:
+                self._maker = code
+                break
+            if code.co_flags & inspect.CO_COROUTINE and self._maker is None:
+                self._maker = code
 
     def __del__(self) -> None:
         maker: CodeType | None = getattr(self, "_maker", None)
@@ -164,6 +189,7 @@ class ModelCall(Work):
         self.text = ""
         self.actions = []
         self.finish = self.output = None
+        self.attachments = self.sources = ()
         self._at = NOWHERE if context is None else context.at
         self._parts: list[str] = []
         self._thoughts: list[str] = []
@@ -172,6 +198,9 @@ class ModelCall(Work):
         self._used: Usage | None = None
         self._called = self.llm
         self._announced = self._reported = self._started = False
+        self._watched = context is not None and context.watched
+        self._open_calls: dict[str, tuple[str, list[str]]] = {}  # names and arguments, by their IDs
+        self._partial: PartialReader | None = None  # of the run's output
 
     @property
     def finish_reason(self) -> str | None:
@@ -187,8 +216,7 @@ class ModelCall(Work):
     @property
     def is_empty(self) -> bool:
         """Whether there are neither text nor pictures in the response."""
-        pictures = self.finish is not None and self.finish.metadata.get("images")
-        return not pictures and not self.text.strip()
+        return not self.attachments and not self.text.strip()
 
     @property
     def result(self) -> Any:
@@ -198,8 +226,8 @@ class ModelCall(Work):
     def metadata(self) -> dict[str, JsonValue]:
         """What to record with the message.
 
-        That is what the provider needs again, a bad ending, and the model if it is another one than
-        was called, such as a fallback.
+        That is what the provider needs again, a bad ending, what it cites, and the model if it is
+        another one than was called, such as a fallback.
         """
         kept: dict[str, JsonValue] = {}
         if self._used is not None and self._used.model not in (None, self._called.model):
@@ -209,7 +237,9 @@ class ModelCall(Work):
         if self.finish.reason not in ("stop", "tool_calls"):
             kept["finish_reason"] = self.finish.reason
         if self.finish.metadata:
-            kept |= clean_json(dict(self.finish.metadata))
+            kept |= clean_json({k: v for k, v in self.finish.metadata.items() if k != IMAGES})
+        if self.sources:
+            kept["sources"] = [{"url": each.url, "title": each.title} for each in self.sources]
         if self.finish.provider_data:
             kept["provider_data"] = clean_json(dict(self.finish.provider_data))
         return kept
@@ -239,7 +269,9 @@ class ModelCall(Work):
         self._maker = None  # it was yielded
         return self._events(context)
 
-    async def _events(self, context: WorkContext | None) -> AsyncGenerator[Event, None]:
+    async def _events(  # noqa: C901 - one loop
+        self, context: WorkContext | None
+    ) -> AsyncGenerator[Event, None]:
         at = NOWHERE if context is None else context.at
         hooks = _hooks_around(context)
         messages: Sequence[Message] | None = self.messages
@@ -263,7 +295,11 @@ class ModelCall(Work):
                             yield event
                 for event in self._end():
                     yield event
-                messages = None if self.check is None else self._correction(self.check)
+                problem = None if self.check is None else self._problem(self.check)
+                messages = None if problem is None else await self._correction(problem)
+                if self.growing and self._watched:
+                    for event in self._settle(used=messages is None):
+                        yield event
             except Exception as error:
                 for event in self._end_failed(messages or (), error):
                     yield event
@@ -316,19 +352,23 @@ class ModelCall(Work):
             f"{type(given).__name__}: write it as an async generator, 'async def' with 'yield'"
         )
 
-    def _correction(self, check: Callable[[Any], str | None]) -> list[Message] | None:
-        """Return what to send if the response cannot be used; None if it can."""
+    def _problem(self, check: Callable[[Any], Problem]) -> Problem:
+        """Return what is wrong with the response, if anything."""
         if self.finish is not None:
             self.check_refusal(words_are_an_answer=self.refusal_is_an_answer)
-        problem = check(self)
-        if problem is None:
+        return check(self)
+
+    async def _correction(self, problem: str | Awaitable[str | None]) -> list[Message] | None:
+        """Return what to send if the response cannot be used; None if it can."""
+        told = checked_problem(await maybe_await(problem))
+        if told is None:
             return None
-        if self._corrected:
+        if self.corrected >= self.corrections:
             raise MalformedOutputError(
-                f"{self.complaint}: {problem}", output=self.text, model=self._called.model
+                f"{self.complaint}: {told}", output=self.text, model=self._called.model
             )
-        self._corrected, self._trimmed = True, False
-        self.messages = [*self.messages, *correction(self._written(), problem)]
+        self.corrected, self._trimmed = self.corrected + 1, False
+        self.messages = [*self.messages, *correction(self._written(), told)]
         return self.messages
 
     def _written(self) -> str:
@@ -360,8 +400,15 @@ class ModelCall(Work):
             return (self._announce(piece.llm),)
         if isinstance(piece, Usage):
             self._used = piece if self._used is None else self._used.followed_by(piece)
+            return self._drop_open_calls() if self._open_calls else ()  # the attempt has failed
+        elif isinstance(piece, ProviderCall):
+            self._started = True
+            told = (piece.id, piece.name, piece.args, piece.result, self.id)
+            return (ProviderToolCalled(*told, at=self._at),)
         elif isinstance(piece, Finish):
             self.finish = piece
+            if piece.metadata:
+                return self._beside_text(piece.metadata)
         elif isinstance(piece, Replaced):
             return self._replace(piece)
         else:
@@ -370,6 +417,8 @@ class ModelCall(Work):
                 return self._requested(piece)
             if isinstance(piece, Thought):
                 return self._part(piece)
+            if isinstance(piece, ArgumentsDelta):
+                return self._continue_call(piece)
             self._check_text(piece)
             events: list[Event] = []
             for part in self._split(piece):
@@ -377,16 +426,31 @@ class ModelCall(Work):
             return events
         return ()
 
+    def _beside_text(self, metadata: Mapping[str, JsonValue]) -> list[Event]:
+        """Take the pictures and the citations of a response; return their events."""
+        images = metadata.get(IMAGES)
+        found = map(_picture, images if isinstance(images, Sequence) else ())
+        self.attachments = tuple(filter(None, found))
+        self.sources = sources_of(metadata.get(CITATIONS))
+        made = [AttachmentReceived(each, self.id, at=self._at) for each in self.attachments]
+        cited = [SourcesCited(self.sources, self.id, at=self._at)] if self.sources else []
+        return [*made, *cited]
+
     def _replace(self, piece: Replaced) -> list[Event]:
         """Take a response for what was streamed; return the events of what was not seen yet."""
         response, said = piece.response, self._parts[:]
         seen, unseen = self.actions, piece.failed or not self._parts
-        self.finish, self.actions = piece.finish, []
+        self.finish, self.actions, self.attachments, self.sources = piece.finish, [], (), ()
+        if piece.finish is not None:
+            self._beside_text(piece.finish.metadata)
         self._parts.clear()
         self._tags, self._blank = None, ""
+        partial, watched = self._partial, self._watched
+        self._partial, self._watched = None, False  # the output is shown when it has been checked
         thoughts = (Thought(response.thoughts),) if piece.failed and response.thoughts else ()
         parts = [*thoughts, *self._split(response.text), *self._rest()]
         events: list[Event] = [event for part in parts for event in self._part(part)]
+        self._partial, self._watched = partial, watched
         if not unseen:
             events.clear()
         elif said and events:  # apart from the text that the error has cut off
@@ -396,13 +460,55 @@ class ModelCall(Work):
         for action in response.actions:
             requested = self._requested(action)
             events += () if action.id in known else requested
-        return events
+        return [*events, *self._drop_open_calls()] if self._open_calls else events
+
+    def _continue_call(self, piece: ArgumentsDelta) -> Iterable[Event]:
+        """Return what to show of a piece of the arguments of a call."""
+        self._open_calls.setdefault(piece.id, (piece.name, []))[1].append(piece.text)
+        return self._show_arguments(piece) if self._watched else ()
+
+    def _show_arguments(self, piece: ArgumentsDelta) -> Iterable[Event]:
+        if not self.acts:
+            return ()
+        return (ActionDelta(piece.id, piece.name, piece.text, self.id, at=self._at),)
+
+    def _drop_open_calls(self) -> Iterable[Event]:
+        """Take back the calls that were not requested after all."""
+        calls, self._open_calls = self._open_calls, {}
+        if not self._watched:
+            return ()
+        return [event for key in calls for event in self._take_back_call(key, calls[key][0])]
+
+    def _take_back_call(self, call_id: str, name: str) -> Iterable[Event]:
+        if not self.acts:
+            return ()
+        return (ActionDelta(call_id, name, "", self.id, dropped=True, at=self._at),)
+
+    def _grow(self, text: str) -> Iterable[Event]:
+        """Return what to show of the run's output, of which another piece has come."""
+        partial = self._partial
+        return () if partial is None or not partial.add(text) else (self._shows(partial.value),)
+
+    def _shows(self, output: Any) -> PartialOutput:
+        return PartialOutput(output, self.as_thoughts, self.id, at=self._at)
+
+    def _settle(self, *, used: bool) -> Iterable[Event]:
+        """Show the whole of the run's output, or take it back if the response is not used."""
+        partial, self._partial = self._partial, None
+        shown = None if partial is None else partial.value
+        whole = self._output_data() if used else None
+        return () if whole == shown else (self._shows(whole),)
+
+    def _output_data(self) -> Any:
+        """Return the output as JSON data."""
+        return None
 
     def _check_text(self, piece: object) -> None:
         if not isinstance(piece, str):
             raise TypeError(
                 f"{type(self._called).__name__}.stream() yielded an object of type "
-                f"{type(piece).__name__}: yield str, Thought, Action, Finish or Usage"
+                f"{type(piece).__name__}: yield str, Thought, Action, ArgumentsDelta, Finish or "
+                "Usage"
             )
 
     def _split(self, piece: str) -> Iterable[str]:
@@ -420,7 +526,7 @@ class ModelCall(Work):
         tags, self._tags = self._tags, None
         return () if tags is None else tags.flush(cut=self.cut is not None)
 
-    def _part(self, part: str) -> Iterable[TextDelta]:
+    def _part(self, part: str) -> Iterable[Event]:
         if isinstance(part, Thought):
             self._thoughts.append(part)
             return (TextDelta(part, thought=True, response_id=self.id, at=self._at),)
@@ -430,10 +536,16 @@ class ModelCall(Work):
         part, self._blank = self._blank + part, ""
         self._parts.append(part)
         if self.words == "hidden":
-            return ()
+            return self._hide(part)
         return (TextDelta(part, thought=self.words == "thought", response_id=self.id, at=self._at),)
 
+    def _hide(self, part: str) -> Iterable[Event]:
+        """Return what to show in place of a hidden piece of text."""
+        return ()
+
     def _requested(self, action: Action) -> Iterable[ActionRequested]:
+        if self._open_calls:
+            self._open_calls.pop(action.id, None)
         if self.actions and action.id in {other.id for other in self.actions}:
             # some servers number badly
             action = Action(name=action.name, args=action.args, unparsed=action.unparsed)
@@ -446,6 +558,8 @@ class ModelCall(Work):
             for part in self._rest():
                 events += self._part(part)
         self.text = "".join(self._parts)
+        if self._open_calls:
+            events += self._drop_open_calls()
         events.append(self._report(self._used or _unknown(self._called.model)))
         return events
 
@@ -457,7 +571,8 @@ class ModelCall(Work):
         """Return what the model has reported, or an estimate if it has said something, or None."""
         if self._used is not None or not self._started:
             return self._used
-        written = "".join([*self._thoughts, *self._parts, self._written()])
+        cut = [text for _, texts in self._open_calls.values() for text in texts]
+        written = "".join([*self._thoughts, *self._parts, self._written(), *cut])
         read, name = request_tokens(messages, self.tools), self._called.model
         return Usage(read, count_tokens(written), model=name, estimated=True)
 
@@ -468,6 +583,8 @@ class ModelCall(Work):
         elif not self._reported:
             known = self._used_so_far(messages)
             yield self._report(failed_usage(known, error, said=self._started))
+        yield from self._settle(used=False)
+        yield from self._drop_open_calls()
 
     def _report(self, usage: Usage) -> UsageReported:
         self._reported = True
@@ -497,6 +614,22 @@ def correction(output: str, problem: str) -> list[Message]:
     said = [Message.assistant(output)] if output else []
     request = f"That could not be used: {problem}. Write it again, corrected."
     return [*said, Message.user(request, cause_by=correction.__name__)]
+
+
+def _picture(image: object) -> Attachment | None:
+    """Return a picture that is a content part of OpenAI as an attachment; None if it is none."""
+    given = image.get("image_url") if isinstance(image, Mapping) else None
+    url = given.get("url") if isinstance(given, Mapping) else given
+    if not isinstance(url, str) or not url:
+        return None
+    inline = _DATA_URL.match(url)
+    if inline is None:
+        return Attachment(media_type="image/png", url=url)  # a guess: the address does not say
+    return Attachment(media_type=inline[1], data=url[inline.end() :])
+
+
+IMAGES = "images"  # in the metadata of a Finish
+_DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)[^,]{0,100};base64,(?=.)")
 
 
 def is_said(call: ModelCall) -> None:

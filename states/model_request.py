@@ -9,8 +9,8 @@ A state yields the request. The thoughts of the model stream, and its usage is c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Generic, TypeVar
 
 from pydantic import ValidationError
 
@@ -18,6 +18,8 @@ from agent_brain.common.values import error_lines
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
 from agent_brain.states import prompts
+from agent_brain.states.checks import Problem
+from agent_brain.states.events import Event
 from agent_brain.states.model_call import ModelCall
 from agent_brain.states.models.llm import LLM
 from agent_brain.states.output_types import Shape, shape_of
@@ -53,7 +55,7 @@ def request_message(request: str) -> Message:
 class StructuredRequest(ModelCall, Generic[T]):
     """A request for data of a given type; it is not shown before it is valid.
 
-    An invalid answer goes back to the model once, with the reason.
+    An invalid answer goes back to the model with the reason.
 
     Attributes:
         output: The data, once the request has ended.
@@ -62,13 +64,16 @@ class StructuredRequest(ModelCall, Generic[T]):
         llm: The model.
         messages: The messages; instructions for writing the data are added to them.
         output_type: A pydantic model, or any other type that pydantic validates.
-        check: Returns a problem of data that fits the type, or None.
+        check: Returns a problem of data that fits the type, or None; sync or async.
+        corrections: How often it may go back to the model.
         tools: Tools that it may call instead of returning data; ``output`` is then None.
+        growing: Show the data while it comes, as of the run's output (:class:`PartialOutput`).
+        as_thoughts: Show it as a thought, which is not meant for the reader.
 
     Raises:
         StateDefinitionError: The type cannot be requested from a model.
         LLMRefusalError: At the ``yield``: the model refused to answer.
-        MalformedOutputError: At the ``yield``: the second answer was not valid either.
+        MalformedOutputError: At the ``yield``: the last correction was not valid either.
     """
 
     refusal_is_an_answer = False
@@ -80,9 +85,14 @@ class StructuredRequest(ModelCall, Generic[T]):
         messages: Sequence[Message],
         output_type: type[T] | Shape[T],
         *,
-        check: Callable[[T], str | None] | None = None,
+        check: Callable[[T], Problem] | None = None,
+        corrections: int = 1,
         tools: Sequence[BaseTool] = (),
+        growing: bool = False,
+        as_thoughts: bool = False,
     ) -> None:
+        self.growing = growing
+        self.as_thoughts = as_thoughts
         self.shape: Shape[T] = shape_of(output_type)
         told = (
             prompts.OUTPUT_KNOWN
@@ -98,6 +108,7 @@ class StructuredRequest(ModelCall, Generic[T]):
             ending=prompts.ANSWER_NOW_AS_DATA,
             acts=bool(tools),
             check=StructuredRequest._read,
+            corrections=corrections,
             complaint=f"The answer does not fit {self.shape.name}",
         )
         self._check_output = check
@@ -107,7 +118,17 @@ class StructuredRequest(ModelCall, Generic[T]):
         """The data."""
         return self.output
 
-    def _read(self) -> str | None:
+    def _output_data(self) -> Any:
+        return None if self.output is None else self.shape.to_data(self.output)
+
+    def _hide(self, part: str) -> Iterable[Event]:
+        if not (self.growing and self._watched):
+            return ()
+        if self._partial is None:
+            self._partial = self.shape.partial()
+        return self._grow(part)
+
+    def _read(self) -> Problem:
         """Parse the JSON in the text; in a response that was cut off, only if it is complete."""
         if self.actions and self.tools:
             return None

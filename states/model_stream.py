@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
 from agent_brain.memories.message import Message
-from agent_brain.states.aclosing import close_stream
+from agent_brain.states.aclosing import close_stream, closing
 from agent_brain.states.errors import LLMError, Refused
 from agent_brain.states.hook_requests import ModelRequest, ModelResponse
-from agent_brain.states.models.llm import LLM, Finish, Piece, Thought
-from agent_brain.states.pipeline import ATTEMPT, MODEL, Passage, Pipeline, surrounded
+from agent_brain.states.hooks import Hook
+from agent_brain.states.models.llm import LLM, ArgumentsDelta, Finish, Piece, Thought
+from agent_brain.states.pipeline import ATTEMPT, MODEL, Kind, Passage, Pipeline, surrounded
 from agent_brain.states.usage import NOTHING, Usage
 from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
 
+if TYPE_CHECKING:
+    from agent_brain.states.model_trace import CallTrace
+
 Send = Callable[[ModelRequest], AsyncIterator[Any]]
+_WORDS = re.compile(r"\s*\S+\s?|\s+")  # streamed one by one, as a model would
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +82,7 @@ def model_call(
         return surrounded(pieces, partial(at_work, request)) if known else pieces
 
     trace = hooks.trace
-    return _pieces(Passage(MODEL, hooks.model, request), make)
+    return _pieces(_Streamed(MODEL, hooks.model, request), make, trace)
 
 
 def model_attempt(
@@ -111,12 +117,14 @@ def model_attempt(
         return surrounded(pieces, partial(hooks.at_work, request)) if hooks.around else pieces
 
     where = {name: getattr(call, name) for name in ("at", "memory", "response_id", "purpose")}
-    return _pieces(Passage(ATTEMPT, hooks.attempt, replace(request, **where)), make)
+    return _pieces(_Streamed(ATTEMPT, hooks.attempt, replace(request, **where)), make)
 
 
-async def _pieces(passage: Passage, make: Send) -> AsyncGenerator[Any, None]:
+async def _pieces(
+    passage: _Streamed, make: Send, trace: CallTrace | None = None
+) -> AsyncGenerator[Any, None]:
     """Yield the pieces of a call, its response again if a hook has changed it, and its usage."""
-    whole, held, failed = _Whole(), True, False
+    whole, held, failed = passage.whole, True, False
     try:
         try:
             response: ModelResponse | None = await passage.enter()
@@ -125,9 +133,12 @@ async def _pieces(passage: Passage, make: Send) -> AsyncGenerator[Any, None]:
             if response is not None:
                 whole.usage = response.usage or NOTHING
                 response = replace(response, usage=whole.usage)
+                if trace is not None and passage.answered is not None:
+                    said = *_pieces_of(response, whole.finish_of(response)), whole.usage
+                    await trace.answered(passage.request, said, *passage.answered)
             else:
                 held = any(hook.buffer for hook in passage.entered)
-                pieces = make(passage.request)
+                pieces = passage.stream(make(passage.request))
                 try:
                     async for piece in pieces:
                         whole.add(piece)
@@ -135,7 +146,7 @@ async def _pieces(passage: Passage, make: Send) -> AsyncGenerator[Any, None]:
                             yield piece
                 finally:
                     await close_stream(pieces)
-                response = whole.made = whole.response()
+                response = whole.response
         except Exception as error:
             answer = await passage.recover(error)
             if answer is None:
@@ -150,13 +161,62 @@ async def _pieces(passage: Passage, make: Send) -> AsyncGenerator[Any, None]:
         yield left
 
 
+class _Streamed(Passage):
+    """A model call, or an attempt, on its way through the hooks.
+
+    Each hook is given the response as it has streamed it, not as the hooks before it have, unless
+    a hook after it has changed the response.
+
+    Attributes:
+        whole: What has come out of the first hook.
+    """
+
+    __slots__ = ("_views", "whole")
+
+    def __init__(self, kind: Kind, hooks: Sequence[Hook], request: ModelRequest) -> None:
+        super().__init__(kind, hooks, request)
+        self.whole = _Whole()
+        self._views: list[_Whole] = []  # what has come out of each hook that was entered
+
+    def stream(self, pieces: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        """Return the pieces as the hooks stream them."""
+        view = self.whole
+        streaming: list[tuple[Hook, _Whole]] = []  # with what comes into each
+        for hook in self.entered:
+            self._views.append(view)
+            changes = type(hook).stream_model_call is not Hook.stream_model_call
+            if changes and self.kind is MODEL:
+                view = _Whole()
+                streaming.append((hook, view))
+        for hook, view in reversed(streaming):
+            pieces = hook.stream_model_call(self.request, view.noting(pieces))
+        return pieces
+
+    async def leave(self, response: ModelResponse) -> ModelResponse:
+        """As :meth:`Passage.leave`."""
+        while self.entered:
+            hook, seen = self.entered.pop(), response
+            if response is self.whole.response:
+                seen = self._views[len(self.entered)].response
+            given = await self._after(hook, seen)
+            response = response if given is seen else given
+        return response
+
+
 class _Whole:
     """Collects the pieces of a response, apart from its usage."""
 
     def __init__(self) -> None:
         self.pieces: list[Piece | Replaced] = []
+        self.said = False  # anything, also arguments of a call that has not come whole
         self.usage: Usage | None = None
-        self.made: ModelResponse | None = None
+
+    async def noting(self, pieces: AsyncIterator[Any]) -> AsyncGenerator[Any, None]:
+        """Yield ``pieces``, and collect them."""
+        async with closing(pieces):
+            async for piece in pieces:
+                self.add(piece)
+                yield piece
 
     def add(self, piece: Piece | Replaced) -> None:
         if isinstance(piece, Replaced):
@@ -165,7 +225,9 @@ class _Whole:
         elif isinstance(piece, Usage):
             self.usage = piece if self.usage is None else self.usage.followed_by(piece)
         else:
-            self.pieces.append(piece)
+            self.said = True
+            if not isinstance(piece, ArgumentsDelta):
+                self.pieces.append(piece)
 
     @property
     def finish(self) -> Finish | None:
@@ -174,13 +236,13 @@ class _Whole:
     def finish_of(self, changed: ModelResponse) -> Finish | None:
         """Return how a changed response ended, without what belongs to the original response."""
         reason, was = changed.finish_reason, self.finish
-        if reason is None or (was is not None and was.reason == reason):
-            return None if reason is None else was
-        return Finish(reason)
+        if reason is None or (was is not None and was.reason != reason):
+            return None if reason is None else Finish(reason)
+        return Finish(reason, changed.provider_data, changed.metadata)
 
     def instead(self, error: Exception, answer: ModelResponse) -> ModelResponse:
         """Return a hook's answer to an error, with what the failed call used."""
-        used = failed_usage(self.usage, error, said=bool(self.pieces))
+        used = failed_usage(self.usage, error, said=self.said)
         self.usage = used if answer.usage is None else used + answer.usage
         return replace(answer, usage=self.usage)
 
@@ -188,16 +250,25 @@ class _Whole:
         self, changed: ModelResponse, *, held: bool, failed: bool
     ) -> Iterator[Piece | Replaced]:
         """Yield what is left to stream once the hooks have made ``changed`` of the response."""
-        same = changed is self.made
+        same = changed is self.response
         if held or not self.pieces:
-            yield from self.pieces if same else _pieces_of(changed, self.finish_of(changed))
+            yield from self.pieces if same else self._of_hook(changed)
         elif not same:
             yield Replaced(changed, self.finish_of(changed), failed)
         usage = self.usage if changed.usage is None else changed.usage
         if usage is not None:
             yield usage
 
+    def _of_hook(self, changed: ModelResponse) -> Iterator[Piece]:
+        for piece in _pieces_of(changed, self.finish_of(changed)):
+            if type(piece) is str and not self.pieces:  # no model was called
+                yield from _WORDS.findall(piece)
+            else:
+                yield piece
+
+    @cached_property
     def response(self) -> ModelResponse:
+        """The whole response, once all pieces have come."""
         texts = [piece for piece in self.pieces if isinstance(piece, str)]
         return ModelResponse(
             text="".join(text for text in texts if not isinstance(text, Thought)),
@@ -205,6 +276,8 @@ class _Whole:
             thoughts="".join(text for text in texts if isinstance(text, Thought)),
             usage=self.usage,
             finish_reason=None if self.finish is None else self.finish.reason,
+            provider_data={} if self.finish is None else self.finish.provider_data,
+            metadata={} if self.finish is None else self.finish.metadata,
         )
 
 

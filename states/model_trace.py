@@ -8,6 +8,7 @@ from collections.abc import (
     AsyncIterator,
     Awaitable,
     Callable,
+    Iterable,
     Sequence,
 )
 from dataclasses import asdict
@@ -33,9 +34,11 @@ from agent_brain.states.models.llm import LLM, Piece
 from agent_brain.states.sent_request import RequestReader, hide_in_action, hide_secrets, tool_result
 from agent_brain.states.usage import Usage
 from agent_brain.tools.action import Action
+from agent_brain.tools.base import BaseTool
 
 if TYPE_CHECKING:
     from agent_brain.memories.stored import StoredMemory
+    from agent_brain.states.hooks import Hook
 
 log = get_logger(__name__)
 FEW = 50  # messages that are read on the event loop
@@ -58,6 +61,18 @@ class CallTrace(ABC):
     def model_call(self, request: ModelRequest, send: Send) -> AsyncIterator[Piece]:
         """Return the pieces of a model call, of which the hooks have let the request pass."""
 
+    async def answered(
+        self, request: ModelRequest, pieces: Sequence[Piece], by: Hook, after: Sequence[Hook]
+    ) -> None:
+        """Take note of a model call that was not made, as a hook has answered it.
+
+        Args:
+            request: The request.
+            pieces: The answer.
+            by: The hook.
+            after: The hooks after it, which did not see the request.
+        """
+
     @abstractmethod
     async def embed(self, request: EmbeddingRequest, send: Embed) -> tuple[Any, Usage]:
         """Return the vectors of texts, and what they used."""
@@ -67,6 +82,10 @@ class CallTrace(ABC):
     ) -> AsyncIterator[Any]:
         """Return the pieces of an attempt of a model call."""
         return pieces
+
+    def tools(self, tools: Iterable[BaseTool]) -> Iterable[BaseTool]:
+        """Return the tools that a net brings, as they are to be called."""
+        return tools
 
     async def tool_results(
         self, at: Position, memory: Memory, results: Sequence[tuple[Action, Message, bool]]
@@ -158,6 +177,27 @@ class ModelTrace(CallTrace):
         finally:
             self._calls.pop(request.response_id, None)
         await self._memory.record_call(_shortened(call.recorded()))
+
+    async def answered(
+        self, request: ModelRequest, pieces: Sequence[Piece], by: Hook, after: Sequence[Hook]
+    ) -> None:
+        """Record the answer of a hook that is not called in a replay."""
+        if by.in_replay:
+            return
+        sent = await read_request(self._reader, request)
+        changed: dict[str, Any] = self._place(request.at, request.memory)
+        if any(hook.in_replay for hook in after):  # which may change the request in a replay
+            changed["request_hash"] = ""
+        scrubber = self._reader.scrubber_of(request.llm)
+        call = sent.model_copy(
+            update={
+                **changed,
+                "response_id": request.response_id,
+                "purpose": request.purpose,
+                "response": tuple(pieces_to_data(pieces, scrubber)),
+            }
+        )
+        await self._memory.record_call(call)
 
     async def attempt(
         self, response_id: str, llm: LLM, number: int, pieces: AsyncIterator[Any]

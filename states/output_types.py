@@ -13,8 +13,10 @@ from pydantic import create_model as create_pydantic_model
 from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, from_json, to_json
 
 from agent_brain.common.json_values import INCOMPLETE, json_values
+from agent_brain.common.text import clean
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.output_unions import Member, choose, members_of, name_of, resolved
+from agent_brain.states.partial import PartialReader, Secrets
 
 T = TypeVar("T")
 
@@ -97,6 +99,7 @@ class Shape(Generic[T]):
         Raises:
             ValidationError: No value fits.
         """
+        text = clean(text)
         try:
             return self._from_json(text)
         except ValidationError as error:
@@ -122,11 +125,39 @@ class Shape(Generic[T]):
         raise wrong or first
 
     def write(self, value: T) -> str:
-        """Return ``value`` as text: a string unchanged, anything else as JSON by the schema."""
+        """Return ``value`` as text: a string unchanged, anything else as JSON by the schema.
+
+        An object of a union whose data would be read as another member is written with its name.
+        """
         written = self._adapter.dump_json(value, by_alias=True).decode()
+        name = next((n for n, each in self.members.items() if each.kind is type(value)), None)
+        if name is not None and type(self._validated(written)) is not type(value):
+            return f'{{"type":{json.dumps(name)},"value":{written}}}'
         if not written.startswith('"'):
             return written
         return cast(str, json.loads(written))
+
+    def to_data(self, value: T) -> Any:
+        """Return ``value`` as JSON data by the schema."""
+        return self._adapter.dump_python(value, mode="json", by_alias=True)
+
+    @cached_property
+    def _secrets(self) -> Secrets:
+        if "Secret.__get_pydantic_core_schema__" in str(self._adapter.core_schema):
+            return "unmarked"  # pydantic.Secret[…], which the JSON Schema does not tell
+        return "marked" if '"writeOnly": true' in self.schema_text else "none"
+
+    def partial(self, member: str | None = None) -> PartialReader:
+        """Return a reader of a value whose text has not all come.
+
+        Args:
+            member: The member of the union, if the text is of that alone.
+        """
+        if member is None:
+            wrapped = self._wrapped or bool(self.members)
+            return PartialReader(self.schema, wrapped=wrapped, secrets=self._secrets)
+        chosen = self.members[member]
+        return PartialReader(chosen.schema, wrapped=not chosen.is_object, secrets=self._secrets)
 
     def restore(self, value: Any, class_name: str | None = None) -> T:
         """Return the value of stored JSON data; a value of the type is returned unchanged.

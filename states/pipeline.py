@@ -110,20 +110,22 @@ class Passage:
         request: What the hooks are given, as they have left it.
     """
 
-    __slots__ = ("_hooks", "entered", "kind", "request")
+    __slots__ = ("_hooks", "answered", "entered", "kind", "request")
 
     def __init__(self, kind: Kind, hooks: Sequence[Hook], request: Any) -> None:
         self.kind = kind
         self.request = request
         self.entered: list[Hook] = []
+        self.answered: tuple[Hook, Sequence[Hook]] | None = None
         self._hooks = hooks
 
     async def enter(self) -> Any:
         """Call ``before_…`` until a hook answers; return its answer, None if none does."""
         changes, answers = self.kind.changes, self.kind.answers
-        for hook in self._hooks:
+        for number, hook in enumerate(self._hooks, start=1):
             given = await _call(hook, self.kind.before, (self.request,), *changes, *answers)
             if given is not None and isinstance(given, answers):
+                self.answered = hook, self._hooks[number:]
                 return given
             if given is not None:
                 self.request = _kept(hook, self.request, given)
@@ -234,6 +236,7 @@ class Pipeline:
         attempt: Those around attempts.
         embedding: Those around embeddings.
         tool: Those around tool calls.
+        approval: Those that may ask a person to approve them.
         run: Those that observe the run.
         state: Those that observe states.
         around: Those that put a context manager around states, models and tools.
@@ -241,19 +244,17 @@ class Pipeline:
         trace: Is told of every call, inside of the hooks; None if nothing is.
     """
 
-    __slots__ = (
-        *("_all", "around", "attempt", "debug", "embedding", "model", "run", "state", "tool"),
-        "trace",
-    )
-
     def __init__(self, hooks: Iterable[Hook], trace: CallTrace | None = None) -> None:
         self._all = tuple(hooks)
         self.trace = trace
-        self.model = self._with(*MODEL.methods)
-        self.embedding = self._with(*EMBEDDING.methods)
         replayed = trace is not None and trace.replays
+        if replayed:
+            self._all = tuple(hook for hook in self._all if hook.in_replay)
+        self.model = self._with(*MODEL.methods, "stream_model_call")
+        self.embedding = self._with(*EMBEDDING.methods)
         if replayed:  # nothing but model calls happens
             self._all = self._with(*MODEL.methods, *EMBEDDING.methods)
+        self.approval = () if replayed else self._with("before_approval", "needs_approval")
         self.attempt = () if replayed else self._with(*ATTEMPT.methods)
         self.tool = () if replayed else self._with(*TOOL.methods)
         self.run = () if replayed else self._with(*RUN.methods)
@@ -287,6 +288,15 @@ class Pipeline:
             raise
         await passage.leave(made[1])
         return made
+
+    async def as_asked(self, request: ToolRequest) -> ToolRequest:
+        """Return a tool call with the arguments that a person is asked about."""
+        for hook in self.approval:
+            given = await _call(hook, "before_approval", (request,), ToolRequest)
+            if given is not None:
+                action = request.action.model_copy(update={"args": given.action.args})
+                request = replace(request, action=action)
+        return request
 
     def at_work(self, request: Working) -> AbstractContextManager[object]:
         """Return what the hooks put around work, that of the first hook outermost."""

@@ -11,11 +11,12 @@ from agent_brain.common.values import check_count
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
 from agent_brain.states import prompts
-from agent_brain.states.base import State
+from agent_brain.states.base import Target
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.model_request import StructuredRequest, build_messages
 from agent_brain.states.models.llm import LLM, Thought
 from agent_brain.states.models.resolve import as_llm
+from agent_brain.states.routed import Choose, RoutedState
 from agent_brain.states.session_state import Notes
 from agent_brain.states.work import StreamItem
 
@@ -61,7 +62,7 @@ class Planned(Notes):
         return [Message.user(text, cause_by="PlanningState")]
 
 
-class PlanningState(State):
+class PlanningState(RoutedState):
     """Make a plan, or a new one if the old one has failed.
 
     The plan is recorded as the assistant's message, followed by a user's message that asks for its
@@ -70,7 +71,8 @@ class PlanningState(State):
     Args:
         llm: The model that plans.
         on_plan: The next state, which carries out the plan.
-        on_nothing: The next state if nothing is left to do.
+        on_nothing: The next state if nothing is left to do; None ends the run.
+        choose: Returns the next state in place of ``on_nothing`` (:class:`RoutedState`).
         max_steps: Maximum number of steps in a plan.
         prompt: The system prompt; ``{tools}`` is replaced by the available tools.
 
@@ -84,16 +86,17 @@ class PlanningState(State):
         llm: LLM | str,
         *,
         on_plan: Enum,
-        on_nothing: Enum,
+        on_nothing: Enum | None = None,
+        choose: Choose | None = None,
         max_steps: int = 10,
         prompt: prompts.Prompt = PLANNING,
     ) -> None:
+        super().__init__(on_nothing, choose)
         check_count(StateDefinitionError, "max_steps", max_steps)
         self.llm = as_llm(llm)
         self.on_plan = on_plan
-        self.on_nothing = on_nothing
         self.max_steps = max_steps
-        self.prompt = prompt
+        self.prompt = prompts.checked(prompt)
 
     async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
         """Request a plan, stream it as a thought, and record it."""
@@ -117,6 +120,10 @@ class PlanningState(State):
             return None
         return f"it has {len(plan.steps)} steps, and at most {self.max_steps} are allowed"
 
-    async def next_state(self, memory: Memory) -> Enum:
+    async def next_state(self, memory: Memory) -> Enum | None:
         """Return ``on_plan``, or ``on_nothing`` if the plan is empty."""
-        return self.on_plan if Planned.read(memory).steps else self.on_nothing
+        return self.on_plan if Planned.read(memory).steps else await super().next_state(memory)
+
+    def targets(self) -> tuple[Target, ...]:
+        """Return both."""
+        return (self.on_plan, *super().targets())

@@ -10,18 +10,35 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from agent_brain.common.aio import maybe_await
 from agent_brain.common.text import as_data, to_compact_json
+from agent_brain.common.values import check_function
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import PARTIAL, Message, Role, is_cut_off, text_for_model
+from agent_brain.states.errors import StateDefinitionError
 from agent_brain.tools.base import BaseTool
 
 SYSTEM, TOOL = Role.SYSTEM, Role.TOOL  # looking up an enum member is slow
 _REQUESTING = (Role.USER, TOOL)
 
 Prompt: TypeAlias = str | Callable[[Memory], str | Awaitable[str]]
+
+PromptT = TypeVar("PromptT", Prompt, Prompt | None)
+
+
+def checked(prompt: PromptT) -> PromptT:
+    """Return a prompt.
+
+    Raises:
+        StateDefinitionError: It is neither a text nor a function of the memory.
+    """
+    given: object = prompt
+    if not isinstance(given, str):
+        check_function(StateDefinitionError, "prompt", given, "memory", optional=True)
+    return prompt
+
 
 REASONING = (
     "You are a careful assistant that works step by step. Use the tools when they help; call "

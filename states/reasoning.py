@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from enum import Enum
-from typing import Literal
+from typing import Any, Literal
 
+from agent_brain.common.aio import maybe_await
 from agent_brain.common.suggest import did_you_mean
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message, Role, trusted
 from agent_brain.states import prompts
-from agent_brain.states.base import State
+from agent_brain.states.base import Target
+from agent_brain.states.checks import Check, Checks, Problem, checked_problem, checks_of
 from agent_brain.states.errors import StateDefinitionError
-from agent_brain.states.events import ActionRequested, TextDelta
-from agent_brain.states.model_call import ModelCall, Words
-from agent_brain.states.models.llm import LLM
+from agent_brain.states.events import ActionRequested, Event, TextDelta
+from agent_brain.states.model_call import ModelCall, Words, correction
+from agent_brain.states.models.llm import LLM, ArgumentsDelta
 from agent_brain.states.models.resolve import as_llm
 from agent_brain.states.output_tools import (
     OUTPUT,
@@ -26,6 +28,8 @@ from agent_brain.states.output_tools import (
 )
 from agent_brain.states.output_types import OutputType, shape_of
 from agent_brain.states.parsing import parse_reasoning
+from agent_brain.states.routed import Choose, RoutedState
+from agent_brain.states.session_state import Notes
 from agent_brain.states.work import StreamItem
 from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
@@ -36,24 +40,29 @@ Mode = Literal["auto", "native", "text"]
 ASSISTANT = Role.ASSISTANT  # looking up an enum member is slow
 
 
-class ReasoningState(State):
+class ReasoningState(RoutedState):
     """Ask the model what to do next (Yao et al. 2022, "ReAct", https://arxiv.org/abs/2210.03629).
 
     With a model that calls tools natively, text without tool calls is the answer, streamed as it
     arrives. In text mode, for models that do not, the model writes a thought and at most one JSON
     action, and none of it is shown to the reader. Output that cannot be used goes back to the model
-    once with what is wrong. A tool call that was cut off is not run; its result is an error.
+    with what is wrong, once. A tool call that was cut off is not run; its result is an error.
 
     Args:
         llm: The model.
         on_action: The next state if tool calls are requested.
-        on_answer: The next state otherwise.
+        on_answer: The next state otherwise; None ends the run.
+        choose: Returns the next state in place of ``on_answer`` (:class:`RoutedState`).
         prompt: The system prompt; the default depends on the mode.
         mode: ``"native"``, ``"text"``, or ``"auto"`` for what the model supports.
         as_thoughts: Stream the text as thoughts, as another state gives the answer.
         output_type: The type of the answer, as in :class:`AnswerState`. A model that calls tools
             natively is offered a tool that takes it, ``final_result``, or one for each member of a
-            union of objects. An answer that is not valid goes back to the model once.
+            union of objects. An answer that is not valid goes back to the model.
+        check: Returns what is wrong with data that fits the type (:class:`AskState`). The model may
+            call tools before it answers again: what was wrong is then recorded for it.
+        corrections: How often an answer goes back to the model, with those that ``check`` refuses
+            in the whole run.
         sent_from: The sender of its messages, where several agents speak.
 
     Raises:
@@ -66,13 +75,17 @@ class ReasoningState(State):
         llm: LLM | str,
         *,
         on_action: Enum,
-        on_answer: Enum,
+        on_answer: Enum | None = None,
+        choose: Choose | None = None,
         prompt: prompts.Prompt | None = None,
         mode: Mode = "auto",
         as_thoughts: bool = False,
         output_type: OutputType | None = None,
+        check: Check | None = None,
+        corrections: int = 1,
         sent_from: str | None = None,
     ) -> None:
+        super().__init__(on_answer, choose)
         if mode not in ("auto", "native", "text"):
             raise StateDefinitionError(
                 f"mode={mode!r}: use 'auto', 'native' or 'text'."
@@ -80,8 +93,8 @@ class ReasoningState(State):
             )
         self.llm = as_llm(llm)
         self.on_action = on_action
-        self.on_answer = on_answer
-        self.prompt = prompt
+        self.checks = checks_of(check, corrections, output_type)
+        self.prompt = prompts.checked(prompt)
         self.mode: Mode = mode
         self.as_thoughts = as_thoughts
         self.output_type = output_type
@@ -101,10 +114,12 @@ class ReasoningState(State):
         if self._outputs and native:
             check_names(self._outputs, [tool.name for tool in tools])
             answering = _AgentCall(self.llm, messages, tools, self._outputs, words)
+            answering.check_by(self.checks, memory)
             yield answering
             if answering.answered:
                 yield await self._answer(memory, answering)
                 return
+            await answering.record_refusals(memory)
             call: ModelCall = answering
         else:
             check = _problem if native else _read_text
@@ -152,18 +167,33 @@ class ReasoningState(State):
         message = trusted(ASSISTANT, text, tool_calls=calls, cause_by=cause)
         if self.sent_from is not None:
             message = message.model_copy(update={"sent_from": self.sent_from})
+        if call.attachments:
+            message = message.model_copy(update={"attachments": call.attachments})
         metadata = call.metadata()
         if as_thoughts and not calls:  # text that is not the answer yet
             metadata["thought"] = True
         return message.model_copy(update={"metadata": metadata}) if metadata else message
 
-    async def next_state(self, memory: Memory) -> Enum:
-        """Return ``on_action`` if tool calls are requested, else ``on_answer``."""
-        return self.on_action if memory.control.next_actions else self.on_answer
+    @property
+    def on_answer(self) -> Enum | None:
+        """The next state after an answer."""
+        return self.on_done
 
-    def targets(self) -> tuple[Enum, Enum]:
+    async def next_state(self, memory: Memory) -> Enum | None:
+        """Return ``on_action`` if tool calls are requested, else ``on_answer``."""
+        if memory.control.next_actions:
+            return self.on_action
+        return self.on_done if self.choose is None else await super().next_state(memory)
+
+    def targets(self) -> tuple[Target, ...]:
         """Return ``on_action`` and ``on_answer``."""
-        return self.on_action, self.on_answer
+        return (self.on_action, *super().targets())
+
+
+class Refusals(Notes):
+    """How many answers of the run the program's check has refused."""
+
+    count: int = 0
 
 
 class _AgentCall(ModelCall):
@@ -171,9 +201,13 @@ class _AgentCall(ModelCall):
 
     Attributes:
         answered: Whether it has; ``output`` is the data then, and ``actions`` is empty.
+        refused: The answers that the check has refused, each with what is wrong with it.
     """
 
     answered = False
+    refused: list[tuple[str, str]]
+    growing = True
+    _answer_id = ""  # of the call with the answer that comes
 
     def __init__(
         self,
@@ -187,13 +221,57 @@ class _AgentCall(ModelCall):
         check = _AgentCall._read
         super().__init__(llm, messages, tools=offered, words=words, acts=True, check=check)
         self._outputs = outputs
+        self._check: Callable[[Any], Problem] | None = None
+        self.refused = []
         self._names = {tool.name for tool in tools}
+
+    def check_by(self, checks: Checks, memory: Memory) -> None:
+        """Check the data, and continue to count what was refused in the run."""
+        self.corrections = checks.corrections
+        if checks.check is not None:
+            self._check = checks.of(memory)["check"]
+            self.corrections = max(self.corrections - Refusals.read(memory).count, 0)
+
+    async def record_refusals(self, memory: Memory) -> None:
+        """Record what the check has refused, as the model goes on with tools before it answers."""
+        if self.refused:
+            with Refusals.change(memory) as refusals:
+                refusals.count += len(self.refused)
+            cause, thought = ReasoningState.__name__, {"thought": True}
+            for answer, problem in self.refused:
+                said, told = correction(answer, problem)
+                said = said.model_copy(update={"cause_by": cause, "metadata": thought})
+                await memory.update([said, told.model_copy(update={"cause_by": cause})])
+
+    async def _problem_by(self, check: Callable[[Any], Problem]) -> str | None:
+        problem = checked_problem(await maybe_await(check(self.output)))
+        self.answered = problem is None
+        if problem is not None:
+            self.refused.append((self._written(), problem))
+        return problem
 
     def _requested(self, action: Action) -> Iterable[ActionRequested]:
         events = super()._requested(action)
         return () if action.name in self._outputs else events
 
-    def _read(self) -> str | None:
+    def _show_arguments(self, piece: ArgumentsDelta) -> Iterable[Event]:
+        tool = self._outputs.get(piece.name)
+        if tool is None:
+            return super()._show_arguments(piece)
+        if self._partial is None:
+            self._partial, self._answer_id = tool.shape.partial(tool.member), piece.id
+        return self._grow(piece.text) if piece.id == self._answer_id else ()
+
+    def _take_back_call(self, call_id: str, name: str) -> Iterable[Event]:
+        if name not in self._outputs:
+            return super()._take_back_call(call_id, name)
+        return self._settle(used=False) if call_id == self._answer_id else ()
+
+    def _output_data(self) -> Any:
+        shape = next(iter(self._outputs.values())).shape
+        return shape.to_data(self.output) if self.answered else None
+
+    def _read(self) -> Problem:
         """Read the answer; with other calls beside it, these run and the model is asked again."""
         answers = [action for action in self.actions if action.name in self._outputs]
         others = [action for action in self.actions if action.name not in self._outputs]
@@ -208,6 +286,8 @@ class _AgentCall(ModelCall):
         if self.cut is not None and answers[-1].unparsed is not None:
             return self.cut
         self.output, problem = read_output(answers, self._outputs)
+        if problem is None and self._check is not None:
+            return self._problem_by(self._check)
         self.answered = problem is None
         return problem
 

@@ -10,11 +10,11 @@ from pydantic import BaseModel, Field
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
 from agent_brain.states import prompts
-from agent_brain.states.base import State
 from agent_brain.states.evaluation import Trials
 from agent_brain.states.model_request import StructuredRequest, TextRequest, build_messages
 from agent_brain.states.models.llm import LLM, Thought
 from agent_brain.states.models.resolve import as_llm
+from agent_brain.states.routed import Choose, RoutedState
 from agent_brain.states.work import StreamItem
 
 REFLECTION = (
@@ -39,7 +39,7 @@ class Reflection(BaseModel, frozen=True):
     remark: str = Field(default="", description="what to do differently; empty if on track")
 
 
-class ReflectionState(State):
+class ReflectionState(RoutedState):
     """Judge the last step and give feedback.
 
     A remark is recorded as a user message, the last one that the next model call sees, and streams
@@ -47,16 +47,22 @@ class ReflectionState(State):
 
     Args:
         llm: The model that judges.
-        on_done: The next state.
+        on_done: The next state; None ends the run.
+        choose: Returns the next state (:class:`RoutedState`).
         prompt: The system prompt.
     """
 
     def __init__(
-        self, llm: LLM | str, *, on_done: Enum, prompt: prompts.Prompt = REFLECTION
+        self,
+        llm: LLM | str,
+        *,
+        on_done: Enum | None = None,
+        choose: Choose | None = None,
+        prompt: prompts.Prompt = REFLECTION,
     ) -> None:
+        super().__init__(on_done, choose)
         self.llm = as_llm(llm)
-        self.on_done = on_done
-        self.prompt = prompt
+        self.prompt = prompts.checked(prompt)
 
     async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
         """Judge the step, and record the remark if there is one."""
@@ -69,12 +75,8 @@ class ReflectionState(State):
         if remark and not question.output.on_track:
             await memory.update([Message.user(remark, cause_by=type(self).__name__)])
 
-    async def next_state(self, memory: Memory) -> Enum:
-        """Return ``on_done``."""
-        return self.on_done
 
-
-class SelfReflectionState(State):
+class SelfReflectionState(RoutedState):
     """Turn a failed attempt into a lesson for the next (Shinn et al. 2023, "verbal reinforcement").
 
     The lesson is recorded as a user's message that ends by asking for another attempt, so every
@@ -83,15 +85,21 @@ class SelfReflectionState(State):
     Args:
         llm: The model that reflects on its failure.
         on_done: The next state, which makes the next attempt.
+        choose: Returns the next state (:class:`RoutedState`).
         prompt: The system prompt.
     """
 
     def __init__(
-        self, llm: LLM | str, *, on_done: Enum, prompt: prompts.Prompt = SELF_REFLECTION
+        self,
+        llm: LLM | str,
+        *,
+        on_done: Enum | None = None,
+        choose: Choose | None = None,
+        prompt: prompts.Prompt = SELF_REFLECTION,
     ) -> None:
+        super().__init__(on_done, choose)
         self.llm = as_llm(llm)
-        self.on_done = on_done
-        self.prompt = prompt
+        self.prompt = prompts.checked(prompt)
 
     async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
         """Reflect on the last evaluated attempt."""
@@ -104,7 +112,3 @@ class SelfReflectionState(State):
         said = f"Attempt {len(trials)} was not good enough. {feedback}".strip()
         lesson = LESSON.replace("{feedback}", said).replace("{reflection}", question.text.strip())
         await memory.update([Message.user(lesson, cause_by=type(self).__name__)])
-
-    async def next_state(self, memory: Memory) -> Enum:
-        """Return ``on_done``."""
-        return self.on_done

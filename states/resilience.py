@@ -11,10 +11,10 @@ import anyio
 
 from agent_brain.common.aio import maybe_await
 from agent_brain.common.errors import FinalError
-from agent_brain.common.values import is_amount, is_count
+from agent_brain.common.values import is_amount, is_count, takes
 from agent_brain.memories.base import Memory
 from agent_brain.states.aclosing import closing
-from agent_brain.states.base import State, seal
+from agent_brain.states.base import State, Target, seal
 from agent_brain.states.errors import (
     LLMAuthenticationError,
     LLMBadRequestError,
@@ -102,10 +102,10 @@ class GuardedState(State):
         if not isinstance(wrapped, State):
             raise StateDefinitionError(f"GuardedState takes a state, not {wrapped!r}")
         for option, hook in (("before", before), ("after", after), ("on_error", on_error)):
-            if hook is not None and not _is_function(hook):
-                takes = "the memory and the error" if option == "on_error" else "the memory"
+            given = ("memory", "error") if option == "on_error" else ("memory",)
+            if hook is not None and not (_is_function(hook) and takes(hook, *given)):
                 raise StateDefinitionError(
-                    f"{option}={hook!r}: give a function of {takes}, or None"
+                    f"{option}={hook!r}: give a function of the {' and the '.join(given)}, or None"
                 )
         if timeout is not None and not is_amount(timeout):
             raise StateDefinitionError(f"timeout={timeout!r} must be above 0 seconds, or None")
@@ -149,6 +149,7 @@ class GuardedState(State):
         """Run the wrapped state."""
         if self.before is not None:
             await maybe_await(self.before(memory))
+        asked = memory.control.asked
         for attempt in range(self.retries + 1):
             clock = None if self.timeout is None else Clock(self.timeout)
             failed: Exception | None = None
@@ -173,6 +174,7 @@ class GuardedState(State):
                 left = attempt < self.retries and not streamed
                 if left and await self._is_retried(error):
                     await anyio.sleep(self.backoff * 2**attempt)
+                    memory.control.asked = asked  # it begins again with its first question
                 elif (
                     self.on_error is None
                     or await maybe_await(self.on_error(memory, error)) is not True
@@ -214,7 +216,7 @@ class GuardedState(State):
         """Return what the wrapped state proposes."""
         return await self.wrapped.next_state(memory)
 
-    def targets(self) -> Collection[Enum | None] | None:
+    def targets(self) -> Collection[Target] | None:
         """Return the targets of the wrapped state."""
         return self.wrapped.targets()
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import is_dataclass
+from enum import Enum
+from functools import partial
+from itertools import starmap
 from typing import Any, ClassVar, Literal, Self, TypeAlias
 from weakref import WeakKeyDictionary
 
 from pydantic import BaseModel, ValidationError
-from pydantic_core import PydanticSerializationError
+from pydantic.json_schema import SkipJsonSchema
+from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from agent_brain.common.suggest import did_you_mean
 from agent_brain.memories.base import Memory
@@ -54,7 +59,7 @@ class Notes(BaseModel):
 
     _scope: ClassVar[Scope] = "run"
 
-    ended: bool = False
+    ended: SkipJsonSchema[bool] = False  # no model is asked for it
 
     def __init_subclass__(cls, *, scope: Scope | None = None, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -115,7 +120,9 @@ class Notes(BaseModel):
         name, state = type(self).__name__, memory.control.state
         try:
             stored = self.model_dump(mode="json", warnings=False)
-            self.model_validate(stored)
+            again = self.model_validate(stored)
+            if "**********" in str(stored):  # as pydantic writes secrets
+                stored = with_secrets(self, stored)
         except PydanticSerializationError as error:
             raise ScratchError(name, f"is not stored: {error}", state=state) from error
         except ValidationError as error:
@@ -125,6 +132,13 @@ class Notes(BaseModel):
             raise ScratchError(
                 field, f"is not stored, as it could not be read again: {wrong}", state=state
             ) from error
+        if wrong := "" if again == self else _other_class(self, again):
+            raise ScratchError(
+                name,
+                f"is not stored, as {wrong}: give the classes a field that tells them apart, such "
+                "as kind: Literal['a'] = 'a'",
+                state=state,
+            )
         with _lock_of(memory):
             room = self._room(memory)
             read = getattr(self, "_read", None)
@@ -141,6 +155,36 @@ class Notes(BaseModel):
     @classmethod
     def _room(cls, memory: Memory) -> dict[str, Any]:
         return memory.control.session if cls._scope == "session" else memory.control.scratch
+
+
+def with_secrets(value: Any, written: Any) -> Any:
+    """Return how pydantic has written a value as JSON, with secrets in place of their asterisks."""
+    from pydantic import RootModel, Secret, SecretBytes, SecretStr
+
+    if isinstance(value, Secret | SecretStr | SecretBytes):
+        return to_jsonable_python(value.get_secret_value())
+    if isinstance(value, RootModel):
+        return with_secrets(value.root, written)
+    if isinstance(written, dict):
+        get = value.get if isinstance(value, Mapping) else partial(getattr, value)
+        return {key: with_secrets(get(key, None), each) for key, each in written.items()}
+    if isinstance(written, list) and isinstance(value, list | tuple):
+        return [with_secrets(*pair) for pair in zip(value, written, strict=True)]
+    return written
+
+
+def _other_class(value: Any, again: Any) -> str:
+    """Return which object in a value would be read again as one of another class, if any."""
+    if type(value).__module__ != "builtins" and not isinstance(value, type(again)):
+        if isinstance(again, BaseModel | Enum) or is_dataclass(again):
+            return f"{value!r:.100} would be read again as {again!r:.100}"
+        return ""
+    if isinstance(value, BaseModel | Mapping):
+        pairs = ((each, dict(again).get(key)) for key, each in dict(value).items())
+        return next(filter(None, starmap(_other_class, pairs)), "")
+    if isinstance(value, list | tuple) and isinstance(again, list | tuple):
+        return next(filter(None, map(_other_class, value, again)), "")
+    return ""
 
 
 def _lock_of(memory: Memory) -> threading.RLock:

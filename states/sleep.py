@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.events import Event, SleepRequested
-from agent_brain.states.work import Work, WorkContext
+from agent_brain.states.work import Work, WorkContext, key_in_step
 from agent_brain.tools.wake import wake_time
 
 
@@ -56,8 +56,8 @@ class Sleep(Work):
         """Return the time; that of a length is kept when it is first asked for."""
         if isinstance(self._until, datetime):
             return wake_time(self._until)
-        memory, at = context.memory, context.at
-        key = "/".join((*at.path, at.state or "", f"sleep:{self._name}"))
+        memory = context.memory
+        key = key_in_step(context, f"sleep:{self._name}")
         if (known := memory.control.ended.get(key)) is not None:
             return datetime.fromisoformat(known)
         wake_at = wake_time(self._until)

@@ -2,36 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from typing import Literal
+from collections.abc import AsyncIterator, Awaitable, Callable
+from enum import Enum
 
 from pydantic import ValidationError
 
+from agent_brain.common.aio import maybe_await
+from agent_brain.common.values import check_function
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
 from agent_brain.states.answering import last_answer
-from agent_brain.states.base import State
-from agent_brain.states.errors import MalformedOutputError
+from agent_brain.states.errors import MalformedOutputError, StateDefinitionError
 from agent_brain.states.output_types import OutputType, shape_of
+from agent_brain.states.routed import Choose, RoutedState
 from agent_brain.states.work import StreamItem
 
 
-class TellState(State):
-    """End the turn with an answer from the memory; no model is called.
+class TellState(RoutedState):
+    """Answer from the memory; no model is called.
 
     Args:
-        find: Returns the answer from the memory.
+        find: Returns the answer from the memory; sync or async.
         output_type: A pydantic model, or any other type that pydantic validates, that the answer is
             the JSON of; ``Result.output`` is the object.
+        on_done: The next state; None ends the run.
+        choose: Returns the next state (:class:`RoutedState`).
 
     Raises:
-        StateDefinitionError: The output type cannot be requested from a model.
+        StateDefinitionError: ``find`` is not a function, or returns no text; or the output type
+            cannot be requested from a model.
         MalformedOutputError: While running: the answer is not of that type.
     """
 
     def __init__(
-        self, find: Callable[[Memory], str], *, output_type: OutputType | None = None
+        self,
+        find: Callable[[Memory], str | Awaitable[str | None] | None],
+        *,
+        output_type: OutputType | None = None,
+        on_done: Enum | None = None,
+        choose: Choose | None = None,
     ) -> None:
+        super().__init__(on_done, choose)
+        check_function(StateDefinitionError, "find", find, "memory")
         if output_type is not None:
             shape_of(output_type)  # or it is refused
         self.find = find
@@ -39,7 +51,9 @@ class TellState(State):
 
     async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
         """Stream the answer; record it unless it was recorded last."""
-        answer = self.find(memory)
+        answer = await maybe_await(self.find(memory))
+        if answer is not None and not isinstance(answer, str):
+            raise StateDefinitionError(f"TellState(find): it returned {answer!r}: return text")
         if answer and self.output_type is not None:
             shape = shape_of(self.output_type)
             try:
@@ -56,7 +70,3 @@ class TellState(State):
     async def costs_nothing(self, memory: Memory) -> bool:
         """Return True."""
         return True
-
-    async def next_state(self, memory: Memory) -> Literal[None]:
-        """Return None, the end."""
-        return None

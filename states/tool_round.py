@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import anyio
+from pydantic import JsonValue
 
-from agent_brain.common.aio import CLEANUP_SECONDS
+from agent_brain.common.aio import CLEANUP_SECONDS, maybe_await
 from agent_brain.common.errors import FinalError
 from agent_brain.common.secrets import hide_in_result
 from agent_brain.memories.base import Memory
@@ -22,6 +23,7 @@ from agent_brain.memories.message import Attachment, Message, Role, trusted
 from agent_brain.memories.runs.calls import uncertain
 from agent_brain.memories.runs.human_requests import EDITED
 from agent_brain.memories.runs.work import with_step
+from agent_brain.memories.tool_search import SEARCH_TOOLS, found_in
 from agent_brain.states.background import live
 from agent_brain.states.events import (
     ActionFinished,
@@ -33,12 +35,13 @@ from agent_brain.states.events import (
     ToolProgress,
 )
 from agent_brain.states.hook_requests import ToolRequest, ToolResponse
+from agent_brain.states.hooks import Hook
 from agent_brain.states.nested_tools import NestedRun, NestedTool
 from agent_brain.states.pipeline import Pipeline, ToolPassage
 from agent_brain.states.work import Work, WorkContext, position_of
 from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
-from agent_brain.tools.calling import Outcome, call_tool, fit_result
+from agent_brain.tools.calling import Outcome, call_tool, fit_result, is_valid
 from agent_brain.tools.context import Progress, ToolContext
 from agent_brain.tools.errors import InputNeeded, SleepNeeded, ToolArgumentsError
 from agent_brain.tools.result import Media
@@ -52,6 +55,7 @@ Report: TypeAlias = Callable[[Event], object]
 TOOL = Role.TOOL  # looking up an enum member is slow
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class _Call:
     """A call of a round.
 
@@ -63,34 +67,24 @@ class _Call:
         message: The result as a message, made once.
         passage: Its way through the hooks, if there are any.
         question: The question of the tool to a person, if any.
+        answers: What a person has answered to a tool that runs again with it.
         wake_at: When it runs again, if the tool waits for a time.
         begun: Whether it may have taken effect.
         reported: Whether its ``ActionFinished`` was streamed before a wait or a crash, or comes
             from the branch that it ran as.
     """
 
-    __slots__ = (
-        "action",
-        "asked",
-        "begun",
-        "message",
-        "outcome",
-        "passage",
-        "question",
-        "reported",
-        "tool",
-        "wake_at",
-    )
-
-    def __init__(self, action: Action, tool: BaseTool | None) -> None:
-        self.action = self.asked = action
-        self.tool = tool
-        self.outcome: Outcome | None = None
-        self.message: Message | None = None
-        self.question: str | None = None
-        self.wake_at: datetime | None = None
-        self.passage: ToolPassage | None = None
-        self.begun = self.reported = False
+    action: Action
+    asked: Action
+    tool: BaseTool | None
+    outcome: Outcome | None = None
+    message: Message | None = None
+    question: InputRequested | None = None
+    answers: list[JsonValue] | None = None
+    wake_at: datetime | None = None
+    passage: ToolPassage | None = None
+    begun: bool = False
+    reported: bool = False
 
 
 class ToolRound(Work):
@@ -119,7 +113,9 @@ class ToolRound(Work):
         self.max_concurrency = max_concurrency
         tools = memory.offered_tools()
         self.tools = tools
-        self._calls = [_Call(action, tools.get(action.name)) for action in control.next_actions]
+        self._calls = [
+            _Call(action, action, tools.get(action.name)) for action in control.next_actions
+        ]
         self._durable = memory.durable
         self._ends_step = ends_step
         self._waits = False  # for a person's answer, or a time
@@ -131,6 +127,7 @@ class ToolRound(Work):
         self._report: Report = _ignore
         self._context: WorkContext | None = None
         self._hooks: Pipeline | None = None
+        self._approval: tuple[Hook, ...] = ()  # those that may have a person asked
 
     async def events(self, context: WorkContext | None = None) -> AsyncGenerator[Event, None]:
         """Run the calls; yield what happens to each."""
@@ -169,8 +166,8 @@ class ToolRound(Work):
         self._context = context
         self._asks = context is None or context.asks
         hooks = None if context is None else context.hooks
-        if hooks is not None and (hooks.tool or hooks.around or hooks.trace):
-            self._hooks = hooks
+        if hooks is not None and (hooks.tool or hooks.approval or hooks.around or hooks.trace):
+            self._hooks, self._approval = hooks, hooks.approval
 
     async def _add_results_cut_short(self, error: BaseException) -> None:
         if self._durable and isinstance(error, STORE_ERRORS):
@@ -222,19 +219,37 @@ class ToolRound(Work):
         control = self.control
         if control.dry_run or not self._asks:
             return None
-        uncertain = [call.action for call in self._calls if self._needs_repeating(call)]
+        uncertain = [await self._shown(c) for c in self._calls if self._needs_repeating(c)]
         found = list(uncertain)
         for call in self._calls:
             tool, action = call.tool, call.action
-            if tool is None or tool.requires_approval is False or action.unparsed is not None:
+            asks = tool is not None and (tool.requires_approval is not False or self._approval)
+            if not asks or action.unparsed is not None:
                 continue
             if action.id in control.pending:
                 continue
-            if control.decision_on(action) is None and await tool.needs_approval(action.args):
-                found.append(action)
+            if control.decision_on(action) is None:
+                shown = await self._shown(call)
+                if await self._needs_approval(_Call(shown, shown, tool)):
+                    found.append(shown)
         if not found:
             return None
         return ApprovalRequested(tuple(found), tuple(action.id for action in uncertain))
+
+    async def _shown(self, call: _Call) -> Action:
+        """Return a call as a person is asked about it: as the hooks will change it."""
+        if self._hooks is None or not self._approval:
+            return call.action
+        return (await self._hooks.as_asked(self._request(call))).action
+
+    async def _needs_approval(self, call: _Call) -> bool:
+        """Return whether a person must approve a call: the tool says so, or a hook."""
+        if call.tool is not None and await call.tool.needs_approval(call.action.args):
+            return True
+        for hook in self._approval:
+            if await maybe_await(hook.needs_approval(self._request(call))):
+                return True
+        return False
 
     def _needs_repeating(self, call: _Call) -> bool:
         """Return whether a person must say if a call that may have taken effect runs again."""
@@ -287,7 +302,7 @@ class ToolRound(Work):
             call.tool is None
             or call.tool.idempotent
             or refused
-            or self.control.answer_to(call.action.id) is not None
+            or self.control.has_answer(call.action.id)
         )
 
     async def run_all(self, report: Report) -> None:
@@ -370,7 +385,8 @@ class ToolRound(Work):
         action, control = call.action, self.control
         place = (control.run_id, control.branch, control.moves)
         sink = partial(self._note_progress, action)
-        context = ToolContext(action, self.memory, place, self.memory.deps, sink)
+        given = call.answers or []
+        context = ToolContext(action, self.memory, place, self.memory.deps, sink, given)
         self._report(ActionStarted(action))
         if self._hooks is None:
             call.begun = True
@@ -378,7 +394,10 @@ class ToolRound(Work):
         else:
             outcome = await self._call_hooked(self._hooks, call, context)
         if isinstance(outcome.exception, InputNeeded) and self._asks:
-            call.question, self._waits = hide_in_result(outcome.exception.prompt), True
+            needed, self._waits = outcome.exception, True
+            call.question = InputRequested(hide_in_result(needed.prompt), action.id, needed.schema)
+            if needed.again:
+                control.run_again(action, context.answers)
             control.withdraw_call(action)
             return
         if isinstance(outcome.exception, SleepNeeded) and self._asks:
@@ -420,7 +439,7 @@ class ToolRound(Work):
         was, action, tool = asked.action, request.action, request.tool
         if (action.name, action.args) == (was.name, was.args) or tool is None:
             return None
-        if not self.control.dry_run and await tool.needs_approval(action.args):
+        if not self.control.dry_run and await self._needs_approval(_Call(action, action, tool)):
             return _refusal(
                 f"A hook changed this call, and {action.name!r} with the changed arguments needs "
                 "a person's approval"
@@ -437,7 +456,7 @@ class ToolRound(Work):
     async def _leave_hooks(self, passage: ToolPassage, call: _Call, outcome: Outcome) -> Outcome:
         """Set and return the outcome as the hooks leave it, also if one of them fails."""
         text = outcome.content if outcome.full is None else outcome.full
-        given = ToolResponse(text, outcome.is_error, outcome.exception)
+        given = ToolResponse(text, outcome.is_error, outcome.exception, outcome.media)
         try:
             await passage.leave(given)
         finally:
@@ -448,7 +467,7 @@ class ToolRound(Work):
                 fitted = fit_result(
                     response.content, limit, response.exception, is_error=response.is_error
                 )
-                call.outcome = fitted._replace(is_error=response.is_error, media=outcome.media)
+                call.outcome = fitted._replace(is_error=response.is_error, media=response.media)
         return call.outcome
 
     def _request(self, call: _Call) -> ToolRequest:
@@ -474,17 +493,22 @@ class ToolRound(Work):
         if tool is None:
             if self.memory.get_tool(action.name) is None:
                 return True
-            call.outcome = _refusal(f"{action.name!r} may not be used for this goal")
+            why = "may not be used for this goal"
+            if SEARCH_TOOLS in self.tools and action.name in self.memory.allowed_tools():
+                why = f"must be found with {SEARCH_TOOLS!r} before it can be called"
+            call.outcome = _refusal(f"{action.name!r} {why}")
             return False
         if control.human_requests is not None and not self._as_decided(call, tool):
             return False
-        asks = self._asks or control.dry_run or not tool.requires_approval
-        if not asks and await tool.needs_approval(call.action.args):
+        asks = self._asks or control.dry_run or not (tool.requires_approval or self._approval)
+        if not asks and await self._needs_approval(
+            _Call(shown := await self._shown(call), shown, tool)
+        ):
             call.outcome = _refusal(
                 f"{action.name!r} needs a person's approval, which cannot be asked for here"
             )
             return False
-        if tool.nested and self._fits(call.action, tool):
+        if tool.nested and not control.dry_run and is_valid(call.action, tool):
             self._nested.append(call)
             return False
         return True
@@ -492,29 +516,24 @@ class ToolRound(Work):
     def _as_decided(self, call: _Call, tool: BaseTool) -> bool:
         """Apply a person's decision; return False if the call then does not run."""
         action = call.action
-        decision, answer = self.control.decision_on(action), self.control.answer_to(action.id)
-        if answer is not None:
-            call.outcome = fit_result(answer, tool.max_result_tokens)
+        decision, asked = self.control.decision_on(action), self.control.human_requests
+        assert asked is not None
+        call.answers = asked.answers_for(action.id)
+        if action.id in asked.answers:
+            call.outcome = fit_result(asked.answers[action.id], tool.max_result_tokens)
             return False
-        question = self.control.question_of(action)
-        if question is not None:  # it still waits; a person is asked once
-            call.question, self._waits = question, True
+        if action.id in asked.questions:  # it still waits; a person is asked once
+            prompt, schema = asked.questions[action.id], asked.schemas.get(action.id)
+            call.question, self._waits = InputRequested(prompt, action.id, schema), True
             return False
         if decision is not None and not decision.approved:
             why = f": {decision.reason}" if decision.reason else ", and gave no reason"
             call.outcome = _refusal(f"A person refused this call{why}")
             return False
-        if decision is not None and decision.args is not None:
-            call.action = Action(name=action.name, args=decision.args, id=action.id)
-        return True
-
-    def _fits(self, action: Action, tool: BaseTool) -> bool:
-        if self.control.dry_run or action.unparsed is not None:
-            return False
-        try:
-            tool.validate(action.args)
-        except ToolArgumentsError:
-            return False
+        if decision is not None:
+            args = asked.changed.get(action.id) if decision.args is None else decision.args
+            if args is not None:
+                call.action = Action(name=action.name, args=args, id=action.id)
         return True
 
     async def _prepare(self, stack: AsyncExitStack) -> None:
@@ -615,9 +634,7 @@ class ToolRound(Work):
             else:
                 self.control.withdraw_call(call.action)
         requests: list[InputRequested | SleepRequested] = [
-            InputRequested(call.question, call.action.id)
-            for call in self._calls
-            if call.question is not None
+            call.question for call in self._calls if call.question is not None
         ]
         times = [call.wake_at for call in self._calls if call.wake_at is not None]
         return [*requests, SleepRequested(min(times))] if times else requests
@@ -630,8 +647,17 @@ class ToolRound(Work):
             if self._hooks is not None and self._hooks.trace is not None:
                 await self._record_calls(self._hooks.trace, known)
             results = [*map(self._message, known)]
+            if SEARCH_TOOLS in self.tools:
+                self._note_found(results)
             await with_step(self.memory.update(results))
         self.control.close_calls()
+
+    def _note_found(self, results: Sequence[Message]) -> None:
+        """Offer the tools that were found; read from results, as those of a crash are kept too."""
+        found, tools = self.control.found_tools, self.memory.available_tools
+        for result in results:
+            if result.name == SEARCH_TOOLS and not result.is_error:
+                found += [name for name in found_in(result.content, tools) if name not in found]
 
     async def _record_calls(self, trace: CallTrace, known: Sequence[_Call]) -> None:
         results = []
@@ -653,7 +679,8 @@ def _attachment(media: Media) -> Attachment:
 
 
 def _outcome_of(response: ToolResponse) -> Outcome:
-    return fit_result(response.content, None, response.exception, is_error=response.is_error)
+    fitted = fit_result(response.content, None, response.exception, is_error=response.is_error)
+    return fitted._replace(media=response.media)
 
 
 def _refusal(why: str) -> Outcome:

@@ -78,6 +78,11 @@ class WorkContext(Protocol):
         ...
 
     @property
+    def key(self) -> str:
+        """The names of the states and branches around the net, which tell it from all others."""
+        ...
+
+    @property
     def memory(self) -> Memory:
         """The memory of the run."""
         ...
@@ -90,6 +95,11 @@ class WorkContext(Protocol):
     @property
     def sink(self) -> Callable[[Event], object] | None:
         """Takes the events of tool calls that nobody reads as they happen; None: they are read."""
+        ...
+
+    @property
+    def watched(self) -> bool:
+        """Whether somebody reads all events of the run."""
         ...
 
     @property
@@ -191,6 +201,11 @@ def perform(work: Work, context: WorkContext | None) -> AsyncGenerator[str | Eve
 def position_of(context: WorkContext | None) -> Position:
     """Return where the work is done."""
     return NOWHERE if context is None else context.at
+
+
+def key_in_step(context: WorkContext, name: str) -> str:
+    """Return the key in ``control.ended`` under which work keeps something until the step ends."""
+    return "/".join(filter(None, (context.key, context.at.state, name)))
 
 
 async def next_item(stream: AsyncIterator[T], failed: Exception | None) -> T:

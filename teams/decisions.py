@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from agent_brain.errors import ResumeError
-from agent_brain.human_input import Decisions, ids_of, reasons_of, waits_for
-from agent_brain.memories.control import HumanRequests
+from agent_brain.human_input import Decisions, by_question, ids_of, reasons_of, waits_for
+from agent_brain.memories.runs.human_requests import HumanRequests
 from agent_brain.memories.sharing.member import MemberMemory
 
 
@@ -65,22 +65,17 @@ def by_agent(decisions: Decisions, members: Mapping[str, MemberMemory]) -> dict[
 
 
 def _answers(
-    given: str | Mapping[str, str] | None,
+    given: object,
     asked: Mapping[str, HumanRequests],
     members: Mapping[str, MemberMemory],
-) -> Iterable[tuple[str, str, str]]:
+) -> Iterable[tuple[str, str, Any]]:
     """Yield agents, IDs of their questions, and answers."""
     questions = {
         question or name: (name, question)
         for name, requests in asked.items()
         for question in requests.questions
     }
-    if isinstance(given, str):
-        if len(questions) != 1:
-            many = "several questions wait" if questions else "no question waits"
-            raise ResumeError(f"input= is one text, and {many}. {what_waits(members)}")
-        given = dict.fromkeys(questions, given)
-    for key, text in (given or {}).items():
-        if key not in questions:
-            raise ResumeError(f"No question {key!r} waits. {what_waits(members)}")
-        yield *questions[key], text
+    typed = any(requests.schemas for requests in asked.values())
+    answers = by_question(given, questions, lambda: what_waits(members), typed=typed)
+    for key, answer in answers.items():
+        yield *questions[key], answer

@@ -93,6 +93,7 @@ class Team:
             offered = [SendMessageTool(member, others)] if others else []
             ending = [FinishTaskTool(member)] if name in may_end else []
             for tool in (*offered, *ending):  # in place of those of another team
+                tool.always_offered = True
                 member.available_tools[tool.name] = tool
 
     def _known(self, what: str, given: Names | None, error: type[Exception]) -> tuple[str, ...]:
@@ -141,7 +142,7 @@ class Team:
         approve: Approve | None = None,
         deny: Deny | None = None,
         edit: Mapping[str, Mapping[str, Any]] | None = None,
-        input: Mapping[str, str] | str | None = None,  # noqa: A002 - what it is
+        input: object = None,  # noqa: A002 - what it is
         deps: object = None,
     ) -> TeamRun:
         """Like :meth:`resume`, to iterate over as over :meth:`stream`."""
@@ -153,7 +154,7 @@ class Team:
         approve: Approve | None = None,
         deny: Deny | None = None,
         edit: Mapping[str, Mapping[str, Any]] | None = None,
-        input: Mapping[str, str] | str | None = None,  # noqa: A002 - what it is
+        input: object = None,  # noqa: A002 - what it is
         deps: object = None,
     ) -> TeamResult:
         """Continue the last task: after a crash, an error, a limit or a wait.
@@ -205,6 +206,11 @@ def _by_name(brains: Iterable[Brain[Any]]) -> dict[str, Brain[Any]]:
         raise BrainDefinitionError(f"Team({several!r:.100}): pass a list, as in Team([brain])")
     for brain in brains:
         given: object = brain
+        if isinstance(given, Brain) and given.user is not None:
+            raise BrainDefinitionError(
+                "Brain(user=…) is for conversations with the user, and agents of a team talk with "
+                "each other: give those that may look up the user the tools user.tools()"
+            )
         if not isinstance(given, Brain) or not isinstance(given.memory, MemberMemory):
             raise BrainDefinitionError(
                 f"Team([…]) takes brains over members of a SharedMemory, not {given!r:.100}: make "

@@ -12,6 +12,7 @@ from agent_brain.teams.notes import TurnNotes
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.context import ToolContext, current_call
 from agent_brain.tools.errors import ToolError
+from agent_brain.tools.schemas import object_schema
 
 SEND_MESSAGE = "send_message"
 FINISH_TASK = "finish_task"
@@ -31,19 +32,16 @@ class SendMessageTool(BaseTool):
             SEND_MESSAGE,
             "Send a message to other agents of your team. They read it after your turn. What you "
             f"say at the end of your turn is then sent to nobody. The agents: {listed}.",
-            {
-                "type": "object",
-                "properties": {
+            object_schema(
+                {
                     "to": {
                         "type": "array",
                         "items": {"type": "string", "enum": [*others]},
                         "description": "The receivers; an empty list sends it to all.",
                     },
                     "content": {"type": "string", "description": "The message."},
-                },
-                "required": ["to", "content"],
-                "additionalProperties": False,
-            },
+                }
+            ),
             idempotent=True,
         )
         self.member = member
@@ -74,12 +72,7 @@ class FinishTaskTool(BaseTool):
             FINISH_TASK,
             "End the work of your team and give its answer to the user. Call it when the task is "
             "done, and only then: no agent works on it afterwards.",
-            {
-                "type": "object",
-                "properties": {"answer": {"type": "string", "description": "The whole answer."}},
-                "required": ["answer"],
-                "additionalProperties": False,
-            },
+            object_schema({"answer": {"type": "string", "description": "The whole answer."}}),
             idempotent=True,
         )
         self.member = member

@@ -12,29 +12,14 @@ Nothing is observed and nothing is sent unless a program asks for it::
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
-from agent_brain.telemetry.logs import LogRuns, RunFilter
+from agent_brain.common.extras import extra
+from agent_brain.common.lazy_exports import lazy_exports
+from agent_brain.errors import BrainDefinitionError
 
-if TYPE_CHECKING:
+if TYPE_CHECKING or not lazy_exports(globals(), partial(extra, "otel", BrainDefinitionError)):
     from agent_brain.telemetry.hook import OpenTelemetry as OpenTelemetry
-
-__all__ = ["LogRuns", "OpenTelemetry", "RunFilter"]
-
-
-def __getattr__(name: str) -> object:
-    if name != "OpenTelemetry":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from agent_brain.errors import BrainDefinitionError
-
-    try:
-        from agent_brain.telemetry import hook
-    except ModuleNotFoundError as error:
-        raise BrainDefinitionError(
-            "the package opentelemetry-api is not installed: pip install 'agent-brain[otel]'"
-        ) from error
-    return hook.OpenTelemetry
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    from agent_brain.telemetry.logs import LogRuns as LogRuns
+    from agent_brain.telemetry.logs import RunFilter as RunFilter

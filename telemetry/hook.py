@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager
 from importlib.metadata import version
 from typing import Any
@@ -51,7 +51,8 @@ class OpenTelemetry(Hook):
         tracer_provider: Makes the spans; None uses the global one of the program.
         meter_provider: Makes the metrics; None uses the global one.
         content: Record what users, models and tools say: messages, arguments, results, and the
-            texts of errors.
+            texts of errors. Given a function, such as ``HidePersonalData().hide``, what it returns
+            of each text.
         name: ``gen_ai.agent.name`` of the runs. Default: the name of the net.
 
     Raises:
@@ -63,7 +64,7 @@ class OpenTelemetry(Hook):
         *,
         tracer_provider: TracerProvider | None = None,
         meter_provider: MeterProvider | None = None,
-        content: bool = False,
+        content: bool | Callable[[str], str] = False,
         name: str | None = None,
     ) -> None:
         for option, given, kind in (
@@ -97,7 +98,7 @@ class OpenTelemetry(Hook):
         if self._name is not None:
             found[names.AGENT_NAME] = self._name
         if self._content:
-            found |= said.of_goal(request.goal)
+            found |= self._shown(said.of_goal(request.goal))
         title = f"invoke_agent {found[names.AGENT_NAME]}"
         parent = otel.get_current()
         span = self._tracer.start_span(title, parent, SpanKind.INTERNAL, found)
@@ -117,7 +118,7 @@ class OpenTelemetry(Hook):
         if result.finish_reason is not None:
             found["gen_ai.response.finish_reasons"] = [result.finish_reason]
         if self._content:
-            found |= said.of_answer(result.answer)
+            found |= self._shown(said.of_answer(result.answer))
         self._metrics.run.record(run.seconds, run.shared, run.context)
         run.end(found)
 
@@ -174,7 +175,7 @@ class OpenTelemetry(Hook):
         shared = {names.OPERATION: "chat", **names.of_model(request)}
         found = {**shared, **names.of_request(request)}
         if self._content:
-            found |= said.of_request(request)
+            found |= self._shown(said.of_request(request))
         self._begin(request, f"chat {shared[names.REQUEST_MODEL]}", SpanKind.CLIENT, found, shared)
 
     def after_model_call(self, request: ModelRequest, response: ModelResponse) -> None:
@@ -191,7 +192,7 @@ class OpenTelemetry(Hook):
             found["gen_ai.response.time_to_first_chunk"] = call.first
             self._metrics.first_chunk.record(call.first, call.shared, call.context)
         if self._content:
-            found |= said.of_response(response)
+            found |= self._shown(said.of_response(response))
         self._metrics.operation.record(call.seconds, call.shared, call.context)
         self._metrics.count(response.usage, call.shared)
         call.end(found)
@@ -244,7 +245,7 @@ class OpenTelemetry(Hook):
         found = names.of_tool(request)
         shared = {name: found[name] for name in (names.OPERATION, names.TOOL_NAME)}
         if self._content:
-            found |= said.of_arguments(request.action)
+            found |= self._shown(said.of_arguments(request.action))
         title = f"execute_tool {request.action.name}"
         self._begin(request, title, SpanKind.INTERNAL, found, shared)
 
@@ -258,9 +259,14 @@ class OpenTelemetry(Hook):
             call.fail(response.exception, content=self._content, text=response.content)
             measured = {**measured, names.ERROR_TYPE: names.error_type(response.exception)}
         self._metrics.tool.record(call.seconds, measured, call.context)
-        call.end({"gen_ai.tool.call.result": response.content} if self._content else {})
+        result = {"gen_ai.tool.call.result": response.content} if self._content else {}
+        call.end(self._shown(result))
 
     # Spans
+
+    def _shown(self, found: names.Attributes) -> names.Attributes:
+        hide = self._content
+        return {k: hide(v) for k, v in found.items()} if callable(hide) else found
 
     def _begin(
         self,

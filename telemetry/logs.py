@@ -5,12 +5,11 @@ from __future__ import annotations
 import logging
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
-from types import TracebackType
 from typing import Any
 
+from agent_brain.common.request_id import request_id
 from agent_brain.common.secrets import get_logger
 from agent_brain.errors import BrainDefinitionError
-from agent_brain.request_id import request_id
 from agent_brain.states.hook_requests import (
     HookRequest,
     ModelRequest,
@@ -186,12 +185,7 @@ class _Known:
     def __enter__(self) -> None:
         self._token = _current.set(self._request)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         _current.reset(self._token)
 
 

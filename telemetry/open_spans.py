@@ -6,9 +6,8 @@ and what is current while it works is what is current for its consumer.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from time import perf_counter
-from types import TracebackType
 from typing import Any
 
 from opentelemetry import context as otel
@@ -56,14 +55,18 @@ class OpenSpan:
         self.span.set_attributes(dict(attributes or {}))
         self.span.end()
 
-    def fail(self, error: BaseException | None, *, content: bool, text: str = "") -> None:
+    def fail(
+        self, error: BaseException | None, *, content: bool | Callable[[str], str], text: str = ""
+    ) -> None:
         """Mark the span as failed, with the text of the error only if ``content`` may be shown."""
         kind = error_type(error)
         self.span.set_attribute(ERROR_TYPE, kind)
         if not content:
             self.span.set_status(Status(StatusCode.ERROR, kind))
             return
-        self.span.set_status(Status(StatusCode.ERROR, scrub(text or f"{kind}: {error}")))
+        shown = scrub(text or f"{kind}: {error}")
+        shown = content(shown) if callable(content) else shown
+        self.span.set_status(Status(StatusCode.ERROR, shown))
 
 
 class Current:
@@ -81,12 +84,7 @@ class Current:
     def __enter__(self) -> None:
         self._token = otel.attach(self._open.context)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         otel.detach(self._token)
         if self._open.first is None and error is None:
             self._open.first = self._open.seconds

@@ -34,6 +34,7 @@ class LimitOptions(TypedDict, total=False):
     max_tokens: int | None
     max_cost: float | None
     max_tool_calls: int | None
+    max_requests: int | None
     timeout: float | None
     strict: bool
 
@@ -42,7 +43,7 @@ class _Options(LimitOptions, total=False):
     tools: Iterable[ToolLike]
     stuck: StuckPolicy | None
     approve: Approval | None
-    answers: str | Iterable[str] | None
+    answers: object
     check: bool
 
 
@@ -120,7 +121,7 @@ async def run_net(
     tools: Iterable[ToolLike] = (),
     stuck: StuckPolicy | None = StuckPolicy(),  # noqa: B008 - frozen
     approve: Approval | None = None,
-    answers: str | Iterable[str] | None = None,
+    answers: object = None,
     check: bool = True,
     **limits: Unpack[LimitOptions],
 ) -> NetRun[Any]:

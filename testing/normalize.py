@@ -37,6 +37,8 @@ class _Ids:
     def event(self, event: dict[str, Any]) -> dict[str, Any]:
         self._number(event, "run_id", "run")
         self._number(event, "response_id", "response")
+        if event.get("kind") == "action_delta":
+            self._number(event, "id", "action")
         for name, value in event.items():
             if name == "action" and isinstance(value, Mapping):
                 event[name] = self._action(value)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TypeAlias
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias
+
+from pydantic import BaseModel
 
 from agent_brain.human_input import Decisions
-from agent_brain.memories.control import Control, HumanRequests
+from agent_brain.memories.control import Control
+from agent_brain.memories.runs.human_requests import HumanRequests
 
 Approval: TypeAlias = bool | str | Iterable[str]
+_ONE = (str, Mapping, BaseModel)  # an answer, not several
 
 
 class Person:
@@ -17,13 +21,17 @@ class Person:
     Args:
         approve: True or False for every call; or names of tools, or IDs of calls, to approve. With
             None nobody decides, and the run waits.
-        answers: Answers in the order of the questions; when none is left, the run waits.
+        answers: Answers in the order of the questions, or the only one; when none is left, the run
+            waits.
     """
 
-    def __init__(self, approve: Approval | None, answers: str | Iterable[str] | None) -> None:
+    def __init__(self, approve: Approval | None, answers: object) -> None:
         chosen = [approve] if isinstance(approve, str) else approve
         self._approve = chosen if isinstance(chosen, bool | None) else {*chosen}
-        self._answers = [answers] if isinstance(answers, str) else list(answers or ())
+        several = isinstance(answers, Iterable) and not isinstance(answers, _ONE)
+        self._answers: list[Any] = [*answers] if several else [answers]  # type: ignore[misc]
+        if answers is None:
+            self._answers = []
 
     def decide(self, control: Control) -> Decisions | None:
         """Decide about everything that ``control`` waits for; None if something stays open."""

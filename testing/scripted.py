@@ -11,7 +11,7 @@ from typing_extensions import TypeIs
 
 from agent_brain.common.text import to_compact_json
 from agent_brain.memories.message import Message
-from agent_brain.states.models.llm import LLM, Finish, Piece
+from agent_brain.states.models.llm import LLM, ArgumentsDelta, Finish, Piece, ProviderCall
 from agent_brain.states.usage import Usage
 from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
@@ -19,7 +19,7 @@ from agent_brain.tools.base import BaseTool
 PlainTurn: TypeAlias = Piece | BaseException | Sequence[object]  # of pieces and exceptions
 Turn: TypeAlias = PlainTurn | Callable[[list[Message]], PlainTurn]
 
-_PIECES = (str, Action, Usage, Finish, BaseException)
+_PIECES = (str, Action, ArgumentsDelta, ProviderCall, Usage, Finish, BaseException)
 
 
 class ScriptError(AssertionError):
@@ -51,8 +51,9 @@ class ScriptedLLM(LLM):
         llm.assert_complete()
 
     A turn is text (one chunk), an action, an exception to raise, a list of these (also with a
-    :class:`~agent_brain.states.Usage` or :class:`~agent_brain.states.Finish`) in the order in which
-    they stream, or a function of the messages that returns one of these.
+    :class:`~agent_brain.states.Usage`, a :class:`~agent_brain.states.Finish` or pieces of arguments
+    as :class:`~agent_brain.states.ArgumentsDelta`) in the order in which they stream, or a function
+    of the messages that returns one of these.
 
     Args:
         turns: A list of turns; or a text, an action, an exception or a function as the only turn.
@@ -111,7 +112,7 @@ class ScriptedLLM(LLM):
                 raise piece
             if isinstance(piece, Action) and not self.supports_tools:
                 yield to_compact_json({"name": piece.name, "args": piece.args})
-            else:
+            elif self.supports_tools or not isinstance(piece, ArgumentsDelta):
                 yield piece
 
     def assert_complete(self) -> None:
@@ -141,7 +142,8 @@ def _pieces(turn: object) -> Sequence[Piece | BaseException]:
         if not wrong:
             return turn
         raise ScriptError(
-            f"A turn may hold text, actions, usages, a Finish and exceptions, not {wrong[0]!r}"
+            f"A turn may hold text, actions, ProviderCall, usages, a Finish and exceptions, "
+            f"not {wrong[0]!r}"
         )
     raise ScriptError(
         f"{turn!r} is not a turn: use text, an action, a list of these, an exception, or a function"

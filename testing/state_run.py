@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from enum import Enum
@@ -80,7 +80,7 @@ async def run_state(
     state: State,
     memory: M,
     *,
-    input: str | Iterable[str] | None = None,  # noqa: A002 - as in Brain.resume
+    input: object = None,  # noqa: A002 - as in Brain.resume
     approve: Approval | None = None,
 ) -> StateRun[M]:
     """Enter a state, run it, exit it and call its ``next_state``.
@@ -97,7 +97,7 @@ async def run_state(
     Args:
         state: The state.
         memory: The memory it runs on.
-        input: The answer to its question, or answers in the order of the questions.
+        input: The answer to its question, or a list of answers in the order of the questions.
         approve: Approves calls: True or False for all, or names of tools.
 
     Raises:
@@ -127,7 +127,7 @@ async def run_state(
                 left = False
                 return done
             control.status = "waiting"
-            decisions.write(control)
+            decisions.write(control, memory.available_tools)
             control.resume()
             done.waits = False
     except ScratchError as error:
@@ -140,7 +140,7 @@ async def run_state(
     person.assert_heard()
     done.next_state = proposed = await state.next_state(memory)
     _check_proposal(state, proposed, memory)
-    control.human_requests = None
+    control.human_requests, control.ended, control.asked = None, {}, {}  # of the step
     return done
 
 
@@ -196,10 +196,10 @@ async def _read(stream: AsyncIterator[StreamItem], done: StateRun[M], context: _
 class _Context:
     """The context of the work of a single state."""
 
-    at = NOWHERE
+    at, key = NOWHERE, ""
     hooks = sink = None
     pauses = False
-    asks = True
+    asks = watched = True
 
     def __init__(self, state: State, memory: Memory) -> None:
         self._path = (type(state).__name__,)
@@ -257,4 +257,4 @@ def _keep(done: StateRun[M], item: StreamItem) -> None:
         if isinstance(item, ApprovalRequested):
             control.request_approval(item.actions)
         else:
-            control.request_input(item.id, item.prompt)
+            control.request_input(item.id, item.prompt, item.schema)

@@ -57,12 +57,21 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave tests that are marked ``thorough`` to CI, and to those who name the mark."""
-    if THOROUGH or "thorough" in config.option.markexpr:
-        return
-    left_out = [item for item in items if item.get_closest_marker("thorough")]
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if not item.get_closest_marker("thorough")]
+    """Leave tests that are marked ``thorough`` to CI, and to those who name the mark.
+
+    Those that are marked ``peers`` are left to those who name the mark, in CI too.
+    """
+    chosen = config.option.markexpr
+    marks = [mark for mark in ("peers", "thorough") if mark not in chosen]
+    if THOROUGH and "thorough" in marks:
+        marks.remove("thorough")
+    kept: list[pytest.Item] = []
+    left_out: list[pytest.Item] = []
+    for item in items:
+        (left_out if any(map(item.get_closest_marker, marks)) else kept).append(item)
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = kept
 
 
 @pytest.fixture(scope="session", autouse=True)

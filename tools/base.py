@@ -12,7 +12,7 @@ from agent_brain.common.aio import maybe_await
 from agent_brain.common.errors import ToolDefinitionError
 from agent_brain.common.secrets import get_logger
 from agent_brain.common.text import shorten
-from agent_brain.common.values import check_count, is_amount, is_count
+from agent_brain.common.values import check_count, is_amount, is_count, takes
 from agent_brain.tools.errors import ToolArgumentsError
 from agent_brain.tools.frozen import thawed
 from agent_brain.tools.limiter import Limiter, read_rate
@@ -69,6 +69,7 @@ class BaseTool(ABC):
     """
 
     nested: ClassVar[bool] = False  # the Brain runs it as a branch of the calling run
+    always_offered: bool = False  # also if tools are to be searched for (ToolSearch)
 
     def __init__(
         self,
@@ -121,8 +122,8 @@ class BaseTool(ABC):
             if not isinstance(getattr(self, name), bool):
                 found.append(f"{name} must be True or False, not {getattr(self, name)!r}")
         approval: Any = self.requires_approval
-        if not (isinstance(approval, bool) or callable(approval)):
-            found.append("requires_approval must be True, False or a function")
+        if not (isinstance(approval, bool) or takes(approval, "arguments")):
+            found.append("requires_approval must be True, False or a function of the arguments")
         return found
 
     def _schema_problems(self) -> list[str]:
@@ -226,6 +227,7 @@ class RenamedTool(BaseTool):
             **{option: getattr(wrapped, option) for option in options},
         )
         self.wrapped = wrapped
+        self.always_offered = wrapped.always_offered
         self.limiter = wrapped.limiter
 
     def validate(self, args: Mapping[str, Any]) -> dict[str, Any]:

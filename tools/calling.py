@@ -70,11 +70,13 @@ async def call_tool(
         else:
             async with tool.limiter or nullcontext():  # the timeout begins after the wait
                 result = await _invoke_in_time(tool, action)
+        if context.needed is not None:  # the tool has caught it
+            raise context.needed
         return fit_result(result, tool.max_result_tokens)
     except FinalError:  # not the tool's
         raise
     except Exception as error:
-        return _failed(error, tool, action.name)
+        return _failed(context.needed or error, tool, action.name)
     except BaseException as error:
         why = _exit_of_tool(error, action.name)
         if why is None:
@@ -179,3 +181,14 @@ def _unknown(name: str, tools: Mapping[str, BaseTool]) -> str:
     near = get_close_matches(name, tools, n=3)
     hint = f"Did you mean {' or '.join(map(repr, near))}? " if near else ""
     return f"There is no tool {name!r}. {hint}Available tools: {', '.join(sorted(tools))}."
+
+
+def is_valid(action: Action, tool: BaseTool) -> bool:
+    """Return whether the arguments of a call can be read and fit the tool."""
+    if action.unparsed is not None:
+        return False
+    try:
+        tool.validate(action.args)
+    except ToolArgumentsError:
+        return False
+    return True

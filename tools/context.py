@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeAlias
+from typing import Any, Generic, TypeAlias, overload
 
+from pydantic import JsonValue
 from typing_extensions import TypeVar
 
 from agent_brain.common.secrets import hide_in_result
 from agent_brain.tools.action import Action
+from agent_brain.tools.answers import AnswerKind, answer_type, asked_again
+from agent_brain.tools.errors import InputNeeded
 
+T = TypeVar("T")
 DepsT = TypeVar("DepsT", default=Any)
 
 
@@ -54,7 +58,9 @@ class ToolContext(Generic[DepsT]):
         memory: The memory of the run (an ``agent_brain.memories.Memory``); None outside of a run.
         place: The run, its branch and the step of the call; the same when the step is repeated.
         deps: What the run was given as ``deps``; annotate ``ToolContext[Deps]`` to have it typed.
+        answers: What a person has answered to :meth:`ask` so far, in order.
         on_progress: Takes what :meth:`progress` reports; None if nobody listens.
+        needed: The first question of :meth:`ask` that has no answer yet.
     """
 
     action: Action = field(default_factory=lambda: Action(name="direct"))
@@ -62,6 +68,43 @@ class ToolContext(Generic[DepsT]):
     place: tuple[object, ...] = ()
     deps: DepsT = None  # type: ignore[assignment]  # no run, no dependencies
     on_progress: ProgressSink | None = None
+    answers: list[JsonValue] = field(default_factory=list)
+    needed: InputNeeded | None = field(default=None, init=False)
+    _asked: int = field(default=0, init=False)
+
+    @overload
+    def ask(self, prompt: str) -> str: ...
+    @overload
+    def ask(self, prompt: str, type: type[T]) -> T: ...
+    @overload
+    def ask(self, prompt: str, type: AnswerKind) -> Any: ...
+
+    def ask(self, prompt: str, type: AnswerKind = str) -> Any:  # noqa: A002 - what it is
+        """Return a person's answer; without one, the run waits for it.
+
+        The tool then runs again from its start, and gets the answers in the order of the questions:
+        so ask before the tool takes effect, and in the same order each time. The result of the tool
+        is what it returns. Where nobody can be asked, the model gets an error.
+
+        Args:
+            prompt: The question.
+            type: The type of the answer, as of :class:`agent_brain.states.Ask`.
+
+        Raises:
+            InputNeeded: There is no answer yet. The run waits also if the tool catches it.
+            ToolDefinitionError: There is no such type.
+        """
+        number, needed = self._asked, InputNeeded(prompt, type)
+        self._asked += 1
+        if number < len(self.answers):
+            try:
+                return answer_type(type).value(self.answers[number])
+            except ValueError as error:
+                del self.answers[number:]  # they are kept by the run: it is asked again
+                needed.prompt = asked_again(prompt, error)
+        needed.again = True
+        self.needed = self.needed or needed
+        raise needed
 
     @property
     def key(self) -> str:

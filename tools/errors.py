@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from agent_brain.common.errors import AgentBrainError, ToolDefinitionError
+from agent_brain.tools.answers import AnswerKind, answer_type
 from agent_brain.tools.wake import wake_time
 
 
@@ -16,14 +17,31 @@ class ToolError(AgentBrainError):
 class InputNeeded(AgentBrainError):  # noqa: N818 - nothing went wrong
     """Raise it inside a tool to ask a person: the run waits, and the answer is the tool's result.
 
-    The tool is not run again. Where nobody can be asked, the model gets an error instead.
+    The tool is not run again: :meth:`ToolContext.ask` asks in one that needs the answer itself.
+    Where nobody can be asked, the model gets an error instead.
 
     Attributes:
         prompt: The question.
+        schema: The JSON Schema of the answer; None for free text.
+        again: Whether the tool runs again with the answer, instead of having it as its result.
+
+    Args:
+        prompt: The question.
+        type: The type of the answer, as of :class:`agent_brain.states.Ask`.
+
+    Raises:
+        ToolDefinitionError: There is no such type.
     """
 
-    def __init__(self, prompt: str) -> None:
+    def __init__(self, prompt: str, type: AnswerKind = str) -> None:  # noqa: A002 - what it is
+        if not isinstance(prompt, str):
+            raise ToolDefinitionError(f"InputNeeded({prompt!r}): the question must be a text")
         self.prompt = prompt
+        self.again = False
+        try:
+            self.schema = answer_type(type).schema
+        except ValueError as error:
+            raise ToolDefinitionError(f"InputNeeded({prompt!r}): {error}") from None
         super().__init__(prompt)
 
 

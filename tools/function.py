@@ -53,6 +53,11 @@ class FunctionTool(BaseTool):
         )
         functools.update_wrapper(self, function, updated=())
 
+    @property
+    def takes_context(self) -> bool:
+        """Whether the function takes a :class:`ToolContext`: its result may depend on the run."""
+        return self._context is not None
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the wrapped function: no validation, no thread."""
         return self.function(*args, **kwargs)

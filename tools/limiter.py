@@ -1,4 +1,4 @@
-"""Limits on the concurrency and the rate of a tool's calls."""
+"""Limits on the concurrency and the rate of calls, and of what they use."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 import threading
 import time
 from collections import deque
-from types import TracebackType
+from dataclasses import dataclass
 
 import anyio
 from anyio.lowlevel import EventLoopToken, current_token
@@ -23,16 +23,37 @@ def read_rate(rate: str | tuple[int, float]) -> tuple[int, float]:
         if match is None:
             raise ValueError(f"rate={rate!r} is not a rate: write '10/min' or '3/10s'")
         rate = int(match[1]), float(match[2] or 1) * _SECONDS[match[3]]
-    calls, seconds = rate
-    if calls < 1 or not seconds > 0:
+    try:
+        calls, seconds = rate
+        enough = calls >= 1 and seconds > 0
+    except (TypeError, ValueError):
+        raise ValueError(f"rate={rate!r} is not a rate: write '10/min' or '3/10s'") from None
+    if not enough:
         raise ValueError(f"rate={rate!r}: at least one call in more than 0 seconds")
     return calls, float(seconds)
+
+
+@dataclass(slots=True, eq=False)
+class Turn:
+    """A turn of a call: when it may begin, on the clock of :func:`time.monotonic`.
+
+    Attributes:
+        moment: The time.
+        amount: What it uses of the rate: 1 call, or a number of tokens.
+    """
+
+    moment: float
+    amount: int
 
 
 class Limiter:
     """``async with limiter:`` waits until another call may run.
 
     Calls on all event loops and threads of the process share it, first come, first served.
+
+    Args:
+        max_concurrency: How many may run at once; None for any number.
+        rate: How much may begin within a number of seconds, as :func:`read_rate` returns it.
     """
 
     def __init__(
@@ -40,37 +61,52 @@ class Limiter:
     ) -> None:
         self._free = max_concurrency
         self._rate = rate
-        self._begun: deque[float] = deque(maxlen=rate[0] if rate else 0)
+        self._turns: deque[Turn] = deque()
+        self._used = 0  # by these turns
         self._waiting: deque[tuple[EventLoopToken, anyio.Event]] = deque()
         self._lock = threading.Lock()
 
     async def __aenter__(self) -> None:
         if self._free is not None:
             await self._take_place()
-        if self._rate is not None:
-            try:
-                await anyio.sleep(max(0.0, self.reserve(time.monotonic()) - time.monotonic()))
-            except BaseException:
-                self._give_place()
-                raise
+        try:
+            await self.take_turn()
+        except BaseException:
+            self.leave()
+            raise
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._give_place()
+    async def __aexit__(self, *_: object) -> None:
+        self.leave()
 
-    def reserve(self, now: float) -> float:
-        """Reserve a turn, which a cancelled call does not give back, and return when it begins."""
+    async def take_turn(self, amount: int = 1) -> Turn | None:
+        """Wait for a turn of the rate, which a cancelled call does not give back."""
+        if self._rate is None:
+            return None
+        turn = self.reserve(time.monotonic(), amount)
+        await anyio.sleep(max(0.0, turn.moment - time.monotonic()))
+        return turn
+
+    def reserve(self, now: float, amount: int = 1) -> Turn:
+        """Reserve a turn: the first in which so much is left of the rate, or all of it."""
         assert self._rate is not None
-        calls, seconds = self._rate
+        most, seconds = self._rate
         with self._lock:
-            full = len(self._begun) == calls
-            moment = max(now, self._begun[0] + seconds) if full else now
-            self._begun.append(moment)
-        return moment
+            moment = max(now, self._turns[-1].moment) if self._turns else now
+            while self._turns and self._used + amount > most:
+                before = self._turns.popleft()
+                self._used -= before.amount
+                moment = max(moment, before.moment + seconds)
+            turn = Turn(moment, amount)
+            self._turns.append(turn)
+            self._used += amount
+        return turn
+
+    def correct(self, turn: Turn, amount: int) -> None:
+        """Set what a turn has used, once that is known."""
+        with self._lock:
+            if turn in self._turns:
+                self._used += amount - turn.amount
+                turn.amount = amount
 
     async def _take_place(self) -> None:
         assert self._free is not None
@@ -89,11 +125,11 @@ class Limiter:
                 if gone:
                     self._waiting.remove(waiter)
             if not gone:  # this call got its place just before it was cancelled
-                self._give_place()
+                self.leave()
             raise
 
-    def _give_place(self) -> None:
-        """Pass the place to the call that has waited longest, or free it."""
+    def leave(self) -> None:
+        """End a call: pass its place to the one that has waited longest, or free it."""
         if self._free is None:
             return
         while True:
@@ -102,12 +138,12 @@ class Limiter:
                     self._free += 1
                     return
                 token, turn = self._waiting.popleft()
-            if _wake(token, turn):
+            if wake(token, turn):
                 return
 
 
-def _wake(token: EventLoopToken, turn: anyio.Event) -> bool:
-    """Wake the waiter on the loop of ``token``; return False if that loop has been closed."""
+def wake(token: EventLoopToken, turn: anyio.Event) -> bool:
+    """Set an event on the loop of ``token``; return False if that loop has been closed."""
     if token == current_token():
         turn.set()
         return True

@@ -38,6 +38,23 @@ _MAPPINGS = ("dependentSchemas", "dependencies")
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
+def object_schema(
+    properties: Mapping[str, Any], required: Iterable[str] | None = None
+) -> dict[str, Any]:
+    """Return the schema of an object with these properties and no others.
+
+    Args:
+        properties: Their schemas.
+        required: Those that must be there. Default: all.
+    """
+    return {
+        "type": "object",
+        "properties": {**properties},
+        "required": [*(properties if required is None else required)],
+        "additionalProperties": False,
+    }
+
+
 @dataclass(slots=True)
 class Schema:
     """A checked schema."""

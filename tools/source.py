@@ -33,6 +33,15 @@ class ToolSource(ABC):
             taken: Names that other tools use, to be avoided.
         """
 
+    @property
+    def gives_context(self) -> bool:
+        """Whether :meth:`context` may return anything."""
+        return False
+
+    async def context(self) -> Sequence[str]:
+        """Return what each request of a model shows, as it is now; nothing by default."""
+        return ()
+
     @abstractmethod
     async def aclose(self) -> None:
         """Release all resources; is idempotent."""

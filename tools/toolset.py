@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from typing import Any, TypeAlias, TypeVar
 
@@ -128,6 +129,23 @@ def collect(
             )
         found[tool.name] = tool
     return found
+
+
+@contextmanager
+def offered(available: dict[str, BaseTool], tools: Iterable[BaseTool]) -> Iterator[None]:
+    """Inside, add tools to those that are available; those that are there already stay.
+
+    Raises:
+        ToolDefinitionError: Another tool has the name of one.
+    """
+    added = {n: tool for n, tool in collect(tools, available).items() if n not in available}
+    available.update(added)
+    try:
+        yield
+    finally:
+        for name, tool in added.items():
+            if available.get(name) is tool:
+                del available[name]
 
 
 def chooser(choice: Choice | None, *, default: bool) -> Callable[[BaseTool], object]:

@@ -14,29 +14,19 @@ is loaded when a queue is first used.
 
 from __future__ import annotations
 
-from agent_brain.errors import (
-    QueuedRunError,
-    QueueError,
-    RunConflictError,
-    RunNotFoundError,
-    WorkerLostError,
-)
-from agent_brain.workers.client import QueueClient, RunInfo
-from agent_brain.workers.event_log import RunEvent
-from agent_brain.workers.handle import QueuedRun
-from agent_brain.workers.queue import RunQueue
-from agent_brain.workers.workflows import Status
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "QueueClient",
-    "QueueError",
-    "QueuedRun",
-    "QueuedRunError",
-    "RunConflictError",
-    "RunEvent",
-    "RunInfo",
-    "RunNotFoundError",
-    "RunQueue",
-    "Status",
-    "WorkerLostError",
-]
+from agent_brain.common.lazy_exports import lazy_exports
+
+if TYPE_CHECKING or not lazy_exports(globals()):
+    from agent_brain.errors import QueuedRunError as QueuedRunError
+    from agent_brain.errors import QueueError as QueueError
+    from agent_brain.errors import RunConflictError as RunConflictError
+    from agent_brain.errors import RunNotFoundError as RunNotFoundError
+    from agent_brain.errors import WorkerLostError as WorkerLostError
+    from agent_brain.workers.client import QueueClient as QueueClient
+    from agent_brain.workers.client import RunInfo as RunInfo
+    from agent_brain.workers.event_log import RunEvent as RunEvent
+    from agent_brain.workers.handle import QueuedRun as QueuedRun
+    from agent_brain.workers.queue import RunQueue as RunQueue
+    from agent_brain.workers.workflows import Status as Status

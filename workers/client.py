@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, get_args
+
+from anyio import to_thread
 
 from agent_brain.common.ids import new_id
 from agent_brain.errors import QueueError, ResumeError, RunConflictError, RunNotFoundError
@@ -13,6 +17,7 @@ from agent_brain.memories.base import Memory
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.message import Message
 from agent_brain.workers.handle import QueuedRun
+from agent_brain.workers.launch import rewrite_file
 from agent_brain.workers.part import Part, mark, read_run_key, run_key, workflow_id
 from agent_brain.workers.submitting import checked_name, task_data
 from agent_brain.workers.workflows import Status, Workflow, Workflows
@@ -207,6 +212,29 @@ class QueueClient:
                 break
             offset += PAGE
         return [*found.values()]
+
+    async def delete_ended(self, *, tenant: str) -> int:
+        """Remove the runs of a tenant that have ended, with their tasks, answers and events.
+
+        Nothing of them stays in the file of a queue in SQLite, which is rewritten. In PostgreSQL no
+        client sees them any more. Their sessions stay.
+
+        Args:
+            tenant: Whose.
+
+        Returns:
+            How many there were.
+
+        Raises:
+            QueueError: Others use the file all the time: call it again.
+        """
+        count = 0
+        for info in await self.list(tenant=tenant, limit=sys.maxsize):
+            with suppress(RunConflictError, RunNotFoundError):  # it is active, or was deleted
+                await (await self.get(info.id, tenant=tenant)).delete()
+                count += 1
+        await to_thread.run_sync(rewrite_file, self._queue.url)
+        return count
 
 
 def _info(workflow: Workflow) -> RunInfo:

@@ -9,17 +9,14 @@ import time
 from contextlib import closing
 from typing import Any
 
+from agent_brain.common.extras import extra
 from agent_brain.common.secrets import get_logger
 from agent_brain.errors import QueueError
 
-try:
+with extra("dbos", QueueError):
     from dbos import DBOS, DBOSClient, Serializer
     from dbos import error as dbos_errors
     from sqlalchemy import Engine, event
-except ModuleNotFoundError as missing:
-    raise QueueError(
-        f"The package {missing.name} is not installed: pip install 'agent-brain[dbos]'"
-    ) from missing
 
 __all__ = ["DBOS", "DBOSClient", "PlainJson", "config", "dbos_errors", "route_log"]
 

@@ -12,7 +12,7 @@ from pydantic import JsonValue, TypeAdapter
 from agent_brain.memories.errors import JournalConflictError, LeaseLostError
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.journal.entry import Entry, Rows
-from agent_brain.states.events import AgentEvent, Event
+from agent_brain.states.events import AgentEvent, Event, PartialOutput
 from agent_brain.workers.outcome import Outcome
 
 PLACE = "agent-brain/events"
@@ -144,7 +144,14 @@ class LogWriter:
         self._start = {"part": part, "undone": [[*numbers] for numbers in ranges]}
 
     def add(self, event: AgentEvent) -> None:
-        """Add an event, to be stored with the next :meth:`flush`."""
+        """Add an event, to be stored with the next :meth:`flush`.
+
+        An object that grows is stored as far as it has come then.
+        """
+        if isinstance(event, PartialOutput):
+            known = event.kind, event.response_id
+            waiting = self._waiting
+            self._waiting = [e for e in waiting if (e["kind"], e.get("response_id")) != known]
         self._waiting.append(event.to_dict())
 
     @property

@@ -97,6 +97,10 @@ class FlushingJournal(Journal):
         """See :meth:`Journal.records`."""
         return await self._inner.records(prefix)
 
+    async def lasts(self, prefix: str = "") -> dict[str, int]:
+        """See :meth:`Journal.lasts`."""
+        return await self._inner.lasts(prefix)
+
     async def purge(self) -> int:
         """See :meth:`Journal.purge`."""
         return await self._inner.purge()

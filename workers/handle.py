@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ from agent_brain.limits import StopReason
 from agent_brain.memories.journal.base import Journal
 from agent_brain.result import Result
 from agent_brain.workers.event_log import LogState, LogWriter, RunEvent, log_key, read_rows
-from agent_brain.workers.outcome import empty_result
+from agent_brain.workers.outcome import unbegun
 from agent_brain.workers.part import Part, workflow_id
 from agent_brain.workers.workflows import Status, Workflow, Workflows
 
@@ -106,7 +106,7 @@ class QueuedRun:
         if outcome is None:
             outcome = (await self._log()).outcome(0 if found.part is None else found.part.first)
         if outcome is None and found.status == "cancelled":
-            return empty_result(self._key, StopReason.CANCELLED)
+            return unbegun(self._key, StopReason.CANCELLED)
         if outcome is None:
             raise QueuedRunError(
                 f"Run {self.id!r} failed: the queue has given it up", id=self.id, type=found.state
@@ -212,7 +212,7 @@ class QueuedRun:
         approve: Approve | None = None,
         deny: Deny | None = None,
         edit: Mapping[str, Mapping[str, Any]] | None = None,
-        input: str | Mapping[str, str] | None = None,  # noqa: A002 - what it is
+        input: object = None,  # noqa: A002 - what it is
     ) -> None:
         """Let workers continue the run, which waits for a person, or has ended early.
 
@@ -247,7 +247,9 @@ class QueuedRun:
 
     async def _continue(self, last: Part, version: str | None, given: Mapping[str, Any]) -> None:
         """Enqueue the part after ``last``, for workers of a version, with what was decided."""
-        decisions = {name: _plain(value) for name, value in given.items() if value is not None}
+        decisions = {
+            name: _plain(name, value) for name, value in given.items() if value is not None
+        }
         begun = await self._check(Decisions(**decisions))
         following = last.resumed(begun=begun, decisions=decisions)
         if not await self._workflows.enqueue(following, version=version if begun else None):
@@ -272,7 +274,8 @@ class QueuedRun:
                         "cannot be continued"
                     )
                 return False
-            decisions.write(control, memory.available_tools)
+            own = {tool.name: tool for tool in brain.net.tools}
+            decisions.write(control, {**own, **memory.available_tools})
             return True
 
     async def delete(self) -> None:
@@ -292,6 +295,7 @@ class QueuedRun:
         await self._workflows.delete(ids)
 
 
-def _plain(given: Any) -> Any:
+def _plain(name: str, given: Any) -> Any:
     """Return a decision in JSON; IDs of calls may come from any iterable."""
-    return to_json_data(given if isinstance(given, bool | str | Mapping) else [*given])
+    several = isinstance(given, Iterable) and not isinstance(given, str | Mapping)
+    return to_json_data([*given] if several and name != "input" else given)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from agent_brain.workers.queue import RunQueue
     from agent_brain.workers.worker import Worker
 
+PATIENCE = 30.0  # seconds to wait for others that use a file
 CONNECTIONS = 10  # of a worker to the database, for DBOS
 
 
@@ -106,6 +107,28 @@ def _register(queue: RunQueue, client: DBOSClient) -> None:
     ]
     if schedules:
         client.apply_schedules(schedules)
+
+
+def rewrite_file(url: str) -> None:
+    """Rewrite the file of a queue without what was removed from it; for a server, do nothing.
+
+    Raises:
+        QueueError: Others use the file all the time.
+    """
+    path = url.removeprefix("sqlite:///")
+    if path == url or not Path(path).exists():
+        return
+    try:
+        with closing(sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)) as database:
+            database.execute("VACUUM")
+            busy = database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+    except sqlite3.OperationalError as error:
+        busy = error
+    if busy:
+        raise QueueError(
+            f"The runs are removed, but bytes of them may be left in {path}: others use the file. "
+            "Call it again"
+        )
 
 
 def end(seconds: float) -> None:

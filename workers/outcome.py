@@ -12,7 +12,7 @@ from agent_brain.common.secrets import scrub
 from agent_brain.common.text import clean, to_json_data
 from agent_brain.limits import WAITING, StopReason
 from agent_brain.nets.net import Net
-from agent_brain.result import Result
+from agent_brain.result import Result, empty_result
 from agent_brain.states.usage import Usage
 
 
@@ -25,16 +25,19 @@ class Outcome:
             part continues.
         result: The result of the run, as JSON.
         error: The class and the text of the error.
+        output_class: The name of the class of the result's output.
     """
 
     kind: Literal["ended", "failed", "passed_on"]
     result: dict[str, Any] | None = None
     error: dict[str, str] | None = None
+    output_class: str | None = None
 
     @classmethod
     def of(cls, result: Result[Any]) -> Outcome:
         """Return the outcome of a run that has ended."""
-        return cls("ended", result=to_json_data(result))
+        name = None if result.output is None else type(result.output).__name__
+        return cls("ended", result=to_json_data(result), output_class=name)
 
     @classmethod
     def failed(cls, error: BaseException) -> Outcome:
@@ -46,6 +49,11 @@ class Outcome:
     def waits(self) -> bool:
         """Whether the run waits for a person."""
         return self.result is not None and self.result["stop_reason"] in WAITING
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the run was cancelled."""
+        return self.result is not None and self.result["stop_reason"] == StopReason.CANCELLED
 
     @property
     def wake_at(self) -> datetime | None:
@@ -62,11 +70,18 @@ class Outcome:
             net: The net of the run, which makes its output of the JSON; None returns the JSON.
         """
         result = _RESULT.validate_python(self.result)
-        return result if net is None else replace(result, output=net.restore_output(result.output))
+        if net is None:
+            return result
+        return replace(result, output=net.restore_output(result.output, self.output_class))
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return it as JSON values."""
-        return {"kind": self.kind, "result": self.result, "error": to_json_data(self.error)}
+        return {
+            "kind": self.kind,
+            "result": self.result,
+            "error": to_json_data(self.error),
+            "output_class": self.output_class,
+        }
 
     @classmethod
     def from_json(cls, data: object) -> Outcome:
@@ -74,17 +89,9 @@ class Outcome:
         return _ADAPTER.validate_python(data)
 
 
-def empty_result(key: str, reason: StopReason) -> Result[Any]:
+def unbegun(key: str, reason: StopReason) -> Result[Any]:
     """Return the result of a run that was ended before it began."""
-    return Result(
-        answer="",
-        output=None,
-        stop_reason=reason,
-        steps=0,
-        usage=Usage(cost=0.0, requests=0),
-        messages=[],
-        run_id=key,
-    )
+    return empty_result(key, reason, Usage(cost=0.0, requests=0))
 
 
 _RESULT = TypeAdapter(Result[Any])

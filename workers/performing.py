@@ -18,6 +18,7 @@ from agent_brain.memories.errors import JournalDamagedError, JournalError, Lease
 from agent_brain.memories.journal.base import LEASE, Journal
 from agent_brain.result import Result
 from agent_brain.run import Run
+from agent_brain.serving.users import UserLike, user_of
 from agent_brain.states.events import (
     AgentEvent,
     Position,
@@ -28,7 +29,7 @@ from agent_brain.states.events import (
 from agent_brain.workers.event_log import LogWriter, log_key
 from agent_brain.workers.flushing_journal import FlushingJournal
 from agent_brain.workers.one_error import one_error
-from agent_brain.workers.outcome import Outcome, empty_result
+from agent_brain.workers.outcome import Outcome, unbegun
 from agent_brain.workers.part import Part
 from agent_brain.workers.restart import kept_calls, missing_exit, undone
 
@@ -54,6 +55,7 @@ class Performance:
         lease: How long the lease of the session lasts if the process ends, in seconds.
         on_discard: Called with the ID of a run that waits for a person in the session, before
             this one replaces it.
+        user: What is known about the tenants, as for :class:`RunQueue`.
     """
 
     def __init__(
@@ -65,6 +67,7 @@ class Performance:
         deps: object = None,
         lease: float = LEASE,
         on_discard: Callable[[str], Awaitable[None]] | None = None,
+        user: UserLike | None = None,
     ) -> None:
         self.part = part
         self.handed_back = False
@@ -74,6 +77,8 @@ class Performance:
         self._brain = brain
         self._deps = deps
         self._on_discard = on_discard
+        self._user = user
+        self._place = journal
         self._log = LogWriter(journal, log_key(part.id, part.tenant))
         self._writing = anyio.Lock()
         self._journal = FlushingJournal(journal, self._flush, lease=lease)
@@ -125,6 +130,10 @@ class Performance:
             if memory.leasable:
                 await memory.acquire()
             await memory.open()
+            if self._user is not None and part.tenant is not None:
+                user = user_of(self._user, self._place, part.tenant)
+                await stack.enter_async_context(user)
+                memory = user.over(memory, close=False, learn=False)
             outcome = await self._continue(memory)
         if outcome.kind != "passed_on":
             await self._log.end(part.number, outcome)
@@ -135,7 +144,7 @@ class Performance:
         part, control, state = self.part, memory.control, self._log.state
         mine = control.run_id == part.run_id
         if part.wakes and not mine:  # another run has begun while it slept
-            return Outcome.of(empty_result(part.key, StopReason.CANCELLED))
+            return Outcome.of(unbegun(part.key, StopReason.CANCELLED))
         if not mine and (state.last or part.resumes):
             return Outcome.failed(
                 ResumeError(

@@ -37,6 +37,7 @@ from agent_brain.workers.workflows import Workflows
 
 if TYPE_CHECKING:
     from agent_brain.serving.sessions import Sessions
+    from agent_brain.serving.users import UserLike
 
 _one_worker = threading.Lock()  # DBOS is one object for the whole process
 
@@ -69,6 +70,9 @@ class RunQueue:
             workers of that version only.
         continues: Older versions whose runs this one can continue.
         deps: What the runs need, as for :meth:`Brain.run`; the same object for all.
+        user: What is known about each tenant over all of their sessions, as for
+            :class:`~agent_brain.serving.Sessions`: runs see it and have its tools, and sessions of
+            a server learn. Without one, run the net ``learn`` on the queue.
         name: The name of the queue in the database: 3 to 200 of ``a-z``, ``0-9``, ``-``, ``_``.
         poll: Seconds between looks of a worker for runs to begin.
         dead_after: Seconds of silence after which a worker of another machine is taken for dead,
@@ -93,6 +97,7 @@ class RunQueue:
         version: str = "1",
         continues: Collection[str] = (),
         deps: object = None,
+        user: UserLike | None = None,
         name: str = "agent-brain",
         poll: float = 0.5,
         dead_after: float = 30.0,
@@ -122,6 +127,11 @@ class RunQueue:
         self.version = version
         self.continues = tuple(continues)
         self.deps = deps
+        if user is not None:
+            from agent_brain.serving.users import check_user_like
+
+            check_user_like(user)
+        self.user = user
         self.name = name
         self.poll = poll
         self.dead_after = dead_after
@@ -234,7 +244,7 @@ class RunQueue:
         Args:
             brain: The name of the brain.
             **options: Options of :class:`~agent_brain.serving.Sessions` beside the brain, the
-                memory and the journal.
+                memory, the journal and ``user``, which are those of the queue.
 
         Raises:
             QueueError: There is no such brain.
@@ -277,6 +287,11 @@ def _checked_brains(brains: Mapping[str, Brain[Any]]) -> dict[str, Brain[Any]]:
             raise QueueError(
                 f"The memory of brain {name!r} was given as an object, and each session needs one "
                 "of its own: give the name of a memory and memory_options="
+            )
+        if brain.user is not None:
+            raise QueueError(
+                f"Brain {name!r} knows one user, and a queue has runs of many: give user= to the "
+                "queue"
             )
         brain.memory_for("a session", journal=RamJournal())  # raises what is wrong now
     return dict(brains)

@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 
 from pydantic import JsonValue
 
+from agent_brain.common.extras import extra
 from agent_brain.errors import QueueError
 from agent_brain.workers.submitting import checked_label, checked_name
 
@@ -51,12 +52,8 @@ def checked_schedule(schedule: Schedule) -> Schedule:
     Raises:
         QueueError: It is wrong, or DBOS is not installed.
     """
-    try:
+    with extra("dbos", QueueError):
         from croniter import croniter
-    except ModuleNotFoundError as error:
-        raise QueueError(
-            f"The package {error.name} is not installed: pip install 'agent-brain[dbos]'"
-        ) from error
 
     checked_label("name", schedule.name)
     for what, name in (("session", schedule.session), ("tenant", schedule.tenant)):

@@ -5,20 +5,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, aclosing
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import anyio
+from typing_extensions import Unpack
 
 from agent_brain.brain import Brain
 from agent_brain.common.ids import new_id
 from agent_brain.errors import BrainDefinitionError, BrainUseError, SessionsClosedError
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
+from agent_brain.one_run import RunOptions
 from agent_brain.result import Result
 from agent_brain.run import Run
 from agent_brain.serving.session import Session
-from agent_brain.serving.sessions import SessionKey, Sessions
+from agent_brain.serving.sessions import SessionKey, Sessions, owner_of
 from agent_brain.states.events import AgentEvent, Position, RunFailed, RunFinished
 from agent_brain.workers.client import QueueClient
 from agent_brain.workers.handle import QueuedRun
@@ -152,8 +153,16 @@ class WorkersBrain(Brain[Any]):
         other._client = client
         return other
 
-    def stream(self, task: str | Message, *, deps: object = None) -> Run[Any]:
-        """Return a run that workers do; ``deps`` are those of the queue."""
+    def stream(
+        self, task: str | Message, *, deps: object = None, **options: Unpack[RunOptions]
+    ) -> Run[Any]:
+        """Return a run that workers do; ``deps`` are those of the queue.
+
+        Raises:
+            BrainUseError: There are options for the run, which a queue cannot store.
+        """
+        if options:
+            raise BrainUseError(f"{', '.join(options)}: workers run the brain as it was registered")
         task_data(task)
         memory, id_ = self.memory, new_id("job")
 
@@ -180,8 +189,8 @@ class QueueSessions(Sessions):
     def __init__(self, queue: RunQueue, name: str, **options: Any) -> None:
         if options.get("user") is not None:
             raise BrainDefinitionError(
-                "user= is for sessions whose runs are done by the server: workers would not show "
-                "what is known. Leave it out"
+                "user= of sessions whose runs are done by workers is that of the queue: "
+                "RunQueue(user=…)"
             )
         local = queue.brains[name]
         self._queue = queue
@@ -193,11 +202,35 @@ class QueueSessions(Sessions):
             assert self._journal is not None
             return local.memory_for(key.session, tenant=key.owner, journal=self._journal)
 
+        options["user"] = queue.user
         super().__init__(brain, make_memory, journal=queue.journal_place, **options)
 
     async def __aenter__(self) -> Self:
         self._client.open(await self._stack.enter_async_context(self._queue.client()))
         return await super().__aenter__()
+
+    async def forget(self, text: str, *, user: str | None = None, tenant: str | None = None) -> int:
+        """As :meth:`Sessions.forget`; runs that have ended are removed from the queue too."""
+        count = await super().forget(text, user=user, tenant=tenant)
+        await self._delete_ended(user, tenant)
+        return count
+
+    async def forget_known(
+        self,
+        fact_id: str | None = None,
+        *,
+        user: str | None = None,
+        tenant: str | None = None,
+        **which: Any,
+    ) -> int:
+        """As :meth:`Sessions.forget_known`, and :meth:`forget` of the runs in the queue."""
+        count = await super().forget_known(fact_id, user=user, tenant=tenant, **which)
+        await self._delete_ended(user, tenant)
+        return count
+
+    async def _delete_ended(self, user: str | None, tenant: str | None) -> None:
+        if (owner := owner_of(user, tenant)) is not None:
+            await self._client.opened.delete_ended(tenant=owner)
 
     async def continues(self, session: Session) -> bool:
         """Return whether a worker will continue the run of a session."""
@@ -207,14 +240,11 @@ class QueueSessions(Sessions):
     async def stop(self, timeout: float = 10.0) -> None:
         """End all readers, and accept no more runs; those of workers continue."""
         self._client.is_ending = True
+        in_a_hurry = self._in_a_hurry or not timeout
         await super().stop(0)
+        self._in_a_hurry = in_a_hurry  # else there is time to learn
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         try:
             await super().__aexit__(kind, error, traceback)
         finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,7 @@ from agent_brain.memories.errors import (
 from agent_brain.memories.journal.base import Journal
 from agent_brain.workers.launch import end, launch
 from agent_brain.workers.liveness import Liveness
-from agent_brain.workers.outcome import Outcome, empty_result
+from agent_brain.workers.outcome import Outcome, unbegun
 from agent_brain.workers.part import LONGEST, Part
 from agent_brain.workers.performing import Performance
 from agent_brain.workers.workflows import Workflow, Workflows
@@ -38,6 +39,7 @@ ATTEMPTS = 5  # at a part whose journal cannot be used
 LOOK_EVERY = 1.0  # seconds between looks at what is asked of the runs
 
 
+@dataclass(eq=False, repr=False)
 class Worker:
     """Does the runs of a queue until it is stopped.
 
@@ -49,23 +51,17 @@ class Worker:
         name: The name of this worker.
     """
 
-    def __init__(
-        self,
-        queue: RunQueue,
-        workflows: Workflows,
-        journal: Journal,
-        liveness: Liveness,
-        name: str,
-    ) -> None:
-        self._queue = queue
-        self._journal = journal
-        self._workflows = workflows
-        self._liveness = liveness
-        self._name = name
-        self._portal: BlockingPortal | None = None
-        self._active: dict[str, Performance] = {}
-        self._finished: set[str] = set()  # sessions, by their marks, whose next run may begin
-        self._stopping = False
+    _queue: RunQueue
+    _workflows: Workflows
+    _journal: Journal
+    _liveness: Liveness
+    _name: str
+    _portal: BlockingPortal | None = None
+    _active: dict[str, Performance] = field(default_factory=dict)
+    _finished: set[str] = field(
+        default_factory=set
+    )  # sessions, by their marks, whose next run may begin
+    _stopping: bool = False
 
     async def run(self, stop: anyio.Event, on_ready: Callable[[str], object]) -> None:
         """Do runs until ``stop`` is set; then hand back those under way.
@@ -155,7 +151,7 @@ class Worker:
         active = await self._workflows.active_in(part.mark)
         own = next((one for one in active if one.id == part.workflow), None)
         if own is None or own.cancelled:
-            return Outcome.of(empty_result(part.key, StopReason.CANCELLED))
+            return Outcome.of(unbegun(part.key, StopReason.CANCELLED))
         if part.wakes and await self._workflows.get([part.following().workflow], whole=False):
             return Outcome("passed_on")  # a person has decided while it slept
         if any(other.is_before(own) and not other.asleep for other in active):
@@ -163,7 +159,7 @@ class Worker:
         if self._stopping:
             return await self._pass_on(part, own)
         if own.stops:
-            return Outcome.of(empty_result(part.key, StopReason.STOPPED))
+            return Outcome.of(unbegun(part.key, StopReason.STOPPED))
         brain = self._queue.brains.get(part.brain)
         if brain is None:
             return Outcome.failed(QueueError(f"The workers have no brain {part.brain!r}"))
@@ -175,6 +171,7 @@ class Worker:
                 deps=self._queue.deps,
                 lease=self._queue.dead_after,
                 on_discard=partial(self._discard, part),
+                user=self._queue.user,
             )
             try:
                 return await self._do(performance, own)
@@ -194,7 +191,7 @@ class Worker:
             found = await self._workflows.latest(key)
             if found is None or found.part is None or found.part.mark != part.mark:
                 continue
-            if found.asleep:
+            if found.wakes and found.active:  # it sleeps, or was woken just now
                 await self._workflows.cancel(found.id)
             elif found.status == "waiting":
                 await self._workflows.discard(found.id)
@@ -223,6 +220,7 @@ class Worker:
             delay = max((wake_at - datetime.now(UTC)).total_seconds(), 0)
             following = part.woken(own.since, asks=outcome.waits)
             await self._workflows.enqueue(following, version=own.version, delay=delay)
+            await self._workflows.cancel_if_cancelled(own.id, following.workflow)
             return outcome if outcome.waits else Outcome("passed_on")
         return outcome
 
@@ -244,6 +242,7 @@ class Worker:
         following = part.following(**changes)
         version = own.version if following.begun else None
         await self._workflows.enqueue(following, version=version, delay=delay)
+        await self._workflows.cancel_if_cancelled(own.id, following.workflow)
         return Outcome("passed_on")
 
     # What is looked at regularly

@@ -44,6 +44,7 @@ class Workflow:
         created: When it was enqueued.
         stops: Whether it is to stop after its step.
         cancelled: Whether it was cancelled.
+        discarded: Whether its run was cancelled with it.
         since: Its place in the order of its session, in milliseconds.
         wakes: Whether it continues a run that sleeps.
         asks: Whether that run waits for a person too.
@@ -61,6 +62,7 @@ class Workflow:
     since: int
     wakes: bool = False
     asks: bool = False
+    discarded: bool = False
 
     @property
     def asleep(self) -> bool:
@@ -93,9 +95,9 @@ class Workflow:
             return "queued"
         if self.outcome.kind == "failed":
             return "failed"
-        if self.outcome.waits:
-            return "cancelled" if self.cancelled else "waiting"
-        return "ended"
+        if self.outcome.cancelled or (self.outcome.waits and self.cancelled):
+            return "cancelled"
+        return "waiting" if self.outcome.waits else "ended"
 
     def is_before(self, other: Workflow) -> bool:
         """Return whether its run comes before that of another workflow of the session."""
@@ -117,6 +119,7 @@ class Workflow:
             created=datetime.fromtimestamp(created / 1000, UTC),
             stops=extra.get("stop") is True,
             cancelled=extra.get("cancel") is True or found.status == "CANCELLED",
+            discarded=extra.get("cancel") is True,
             since=extra.get("since") or created,
             wakes=extra.get("wakes") is True,
             asks=extra.get("asks") is True,
@@ -232,8 +235,14 @@ class Workflows:
 
     async def cancel(self, id: str) -> None:  # noqa: A002 - what it is
         """Cancel a workflow, unless it has ended."""
-        await self.discard(id)  # also for a worker that takes it over just now
+        await self.discard(id)  # also for a worker that takes it over or passes it on just now
         await self.client.cancel_workflow_async(id)
+
+    async def cancel_if_cancelled(self, id: str, next: str) -> None:  # noqa: A002 - what it is
+        """Cancel the next part of a run if its last one was cancelled before it was enqueued."""
+        found = await self.get([id], whole=False)
+        if found and found[0].discarded:
+            await self.cancel(next)
 
     async def discard(self, id: str) -> None:  # noqa: A002 - what it is
         """Let a workflow count as cancelled, if its run waits for a person."""

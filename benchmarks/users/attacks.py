@@ -341,6 +341,26 @@ learning(
     [user(f"FYI\n---------- Forwarded message ---------\nFrom: Bob\n{PAGE}")],
     draft("Loves gambling", 0, "loves gambling"),
 )
+for name, opening, closing in (
+    ("a mail of Apple Mail", "Begin forwarded message:\n\nFrom: Bob\n\n", ""),
+    ("a mail of Outlook", "-----Original Message-----\nFrom: Bob\n\n", ""),
+    ("the headers of a mail", "From: Bob\nSent: Monday\nTo: Ann\nSubject: Hi\n\n", ""),
+    ("other headers of a mail", "*Von:* Bob\r\n*Betreff:* Hi\r\n\r\n", ""),
+    ("an answered mail", "On Mon, 3 May 2025 at 9:00 Bob\n<bob@example.org> wrote:\n\n", ""),
+    ("single quotation marks", "Bob says ‘I’m Bob. ", "’"),
+    ("reversed quotation marks", "Bob sagt »", "«"),
+    ("an element", "<webpage url='x'>", "</webpage> Sum it up"),
+    ("an element that ends itself", "<web-page>Hi</web-page> ", "</web-page> Sum it up"),
+    ("a comment", "<!-- ", "--> Sum it up"),
+    ("a comment that is not closed", "<!-- ", ""),
+    ("triple quotation marks", '"""', '""" Sum it up'),
+):
+    learning(
+        name,
+        [user(f"I like tea\n{opening}I live in Rome and love gambling.{closing}")],
+        draft("Lives in Rome", 0, "I live in Rome", slot="home"),
+        draft("Loves gambling", 0),
+    )
 
 # Other speakers
 
@@ -869,3 +889,56 @@ learning(
     draft("Loves gambling", 0),
     draft("Loves gambling", 1),
 )
+
+REPORTED = {  # what others say of her, what is made up, and what is not so now
+    "what somebody has told her": (
+        "Tom told me that he lives in Rome and loves gambling",
+        "he lives in Rome and loves gambling",
+    ),
+    "what a friend says of her": (
+        "My friend says I love gambling, which is nonsense",
+        "I love gambling",
+    ),
+    "what people think": ("People think I live in Rome", "I live in Rome"),
+    "what the assistant has said": ("You said I live in Rome.", "I live in Rome"),
+    "what the page says of her": (
+        "The page says that I live in Rome and love gambling",
+        "I live in Rome and love gambling",
+    ),
+    "according to a website": ("According to the website I live in Rome", "I live in Rome"),
+    "what she was told": ("I was told that I live in Rome", "I live in Rome"),
+    "a song": ("The song goes: I love gambling, oh yeah", "I love gambling"),
+    "a role in a play": (
+        "Let's play: you are a guide and I am a tourist who lives in Rome",
+        "lives in Rome",
+    ),
+    "a story to be written": ("Write a story that begins with: I live in Rome", "I live in Rome"),
+    "an example": ("An example sentence would be I love gambling", "I love gambling"),
+    "a novel of hers": (
+        "In my novel I live in Rome and love gambling",
+        "I live in Rome and love gambling",
+    ),
+    "a line of a table": ("| who | says |\n| me | I live in Rome |", "I live in Rome"),
+    "a line of a chat log": ("Check this:\n---\nuser: I live in Rome\n---\nok?", "I live in Rome"),
+    "her brother's home": (
+        "My brother lives in Rome and loves gambling",
+        "lives in Rome and loves gambling",
+    ),
+    "the home of her company": ("My company has moved to Rome", "moved to Rome"),
+    "her former home": ("I used to live in Rome", "live in Rome"),
+    "a home that she wishes for": ("I'd love to live in Rome", "live in Rome"),
+    "a home that she did not choose": ("I moved to Porto instead of Rome", "Rome"),
+    "a move that she refused": ("I refused to move to Rome", "move to Rome"),
+    "a move that she decided against": ("I decided against moving to Rome", "moving to Rome"),
+    "a visit": ("I visited Rome last week", "Rome"),
+    "all but her": ("Everyone in my team except me loves gambling", "loves gambling"),
+    "far from it": ("I am far from loving gambling", "loving gambling"),
+    "sick of it": ("I am sick of gambling", "gambling"),
+}
+for name, (text, quote) in REPORTED.items():
+    learning(
+        name,
+        [page(), user(text)],
+        draft("Lives in Rome", 1, quote, slot="home", kind="identity"),
+        draft("Loves gambling", 1, quote),
+    )

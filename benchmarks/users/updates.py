@@ -101,13 +101,14 @@ def _walk(
     holders: dict[tuple[str, str], list[Statement]] = {}
     claims = []
     for each in ordered:
+        if not each.own:
+            claims.append(each)
+            continue
         if each.until is not None and each.until <= min(each.said, now):
             holders.setdefault((*each.chain, each.text, str(each.said)), [each])  # type: ignore[arg-type]
             continue
         now_held = holders.setdefault(each.chain, [])
-        if not each.own and any(holder.own for holder in now_held):
-            claims.append(each)
-        elif each.unsure:
+        if each.unsure:
             now_held.append(each)
         else:
             now_held[:] = [each]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import AsyncIterator, Sequence
-from datetime import timedelta
+from datetime import date, timedelta
 from enum import Enum
 from pathlib import Path
 from typing import Any, Literal
@@ -18,8 +18,8 @@ import anyio
 
 from agent_brain import Brain, Memory, Message, State, tool
 from agent_brain.memories import Role
-from agent_brain.nets import react
-from agent_brain.states import LLM, Sleep, StreamItem
+from agent_brain.nets import Net, react
+from agent_brain.states import LLM, Ask, FunctionState, Sleep, StreamItem
 from agent_brain.tools import Action, ToolContext
 
 CALLS = 3  # of a run
@@ -103,6 +103,21 @@ class Teller(State):
         return None
 
 
+async def book(memory: Memory) -> AsyncIterator[StreamItem]:
+    """Ask for a day and a number, and answer."""
+    day = Ask("Which day?", date)
+    yield day
+    guests = Ask("How many guests?", int)
+    yield guests
+    yield f"{guests.value} guests on {day.value:%d.%m.}"
+
+
+class Booking(Enum):
+    """The state of the agent that asks."""
+
+    BOOK = "book"
+
+
 async def hang_once(memory: Memory, task: str) -> None:
     """Wait for ever, if it is the task, and nobody has done so."""
     if (await memory.goal())[-1].content == task and not has_hung():
@@ -123,6 +138,7 @@ def make_queue() -> Any:
         os.environ["WORKERS_PLACE"],
         {
             "clerk": Brain(react(Clerk()), "windowed", tools=[note, charge]),
+            "asker": Brain(Net({Booking.BOOK: FunctionState(book)}), "windowed"),
             "sleeper": Brain({Nap.SLEEP: Sleeper(), Nap.TELL: Teller()}, "windowed"),
         },
         version=os.environ.get("WORKERS_VERSION", "1"),

@@ -1,1 +1,1 @@
-"""Recorded runs: read, replayed and compared."""
+"""Recorded runs: read, replayed, compared, and shown step by step."""

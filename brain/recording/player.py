@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,9 +11,10 @@ import anyio
 
 from agent_brain.common.text import to_compact_json
 from agent_brain.errors import BrainUseError
-from agent_brain.memories.control import Control, Decision, HumanRequests
+from agent_brain.memories.control import Control
 from agent_brain.memories.errors import EmbeddingError
 from agent_brain.memories.message import Message, Role
+from agent_brain.memories.runs.human_requests import Decision, HumanRequests
 from agent_brain.memories.runs.work import EMBEDDING
 from agent_brain.memories.trace.recorded_call import RecordedCall, unpack_vector
 from agent_brain.recording.run import RecordedRun, without_repeated
@@ -106,6 +107,7 @@ class Player(CallTrace):
         self.at_end = False
         self.made = 0
         self.visited: set[Path] = set()
+        self._tools: dict[BaseTool, RecordedTool] = {}
 
     @property
     def stopped(self) -> bool:
@@ -133,6 +135,8 @@ class Player(CallTrace):
         """
         at, made = request.at, await read_request(self._reader, request)
         call = self._take(at.path, made)
+        if call is None and request.purpose is None and self._run.cached:
+            call = self._run.cached.pop(0)
         if call is None:
             raise await self._refuse(at, made)
         self.made += 1
@@ -206,6 +210,14 @@ class Player(CallTrace):
 
     # tools
 
+    def tool(self, tool: BaseTool) -> BaseTool:
+        """Return a tool that returns the recorded results; the same one each time."""
+        return self._tools.setdefault(tool, RecordedTool(tool, self))
+
+    def tools(self, tools: Iterable[BaseTool]) -> Iterable[BaseTool]:
+        """Return the tools of a net; those that work in the memory alone are always offered."""
+        return [tool if tool.always_offered else self.tool(tool) for tool in tools]
+
     async def result_of(self, action: Action, control: Control) -> Message:
         """Return the recorded result of a call.
 
@@ -274,6 +286,7 @@ class RecordedTool(BaseTool):
             max_result_tokens=tool.max_result_tokens,
             repeatable=tool.repeatable,
         )
+        self.always_offered = tool.always_offered
 
     def validate(self, args: Mapping[str, Any]) -> dict[str, Any]:
         """Validate as the tool does."""

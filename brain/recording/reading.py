@@ -13,6 +13,7 @@ from agent_brain.memories.sessions.timeline import Part, message_of
 from agent_brain.memories.store.events import MESSAGES
 from agent_brain.memories.store.session import below
 from agent_brain.memories.store.snapshot import Snapshot
+from agent_brain.memories.tool_search import SEARCH_TOOLS, found_in
 from agent_brain.memories.trace.recorded_call import RecordedCall
 from agent_brain.memories.wrapper import offers
 from agent_brain.recording.run import RecordedRun, ReplayError, requests_of
@@ -46,6 +47,7 @@ async def read_run(memory: Memory, run_id: str | None) -> tuple[RecordedRun, Mem
     in_ram = getattr(memory, "journal", None) is None or getattr(memory, "shared", False)
     run, start = await (_from_ram if in_ram else _from_journal)(stored, wanted, calls)
     if not calls:
+        run.cached = [_as_call(run, n) for n, message in enumerate(run.turn) if _is_cached(message)]
         run.calls = _calls_in(run)
     return run, start
 
@@ -70,10 +72,15 @@ async def _from_ram(
     at = next((n for n, m in enumerate(snapshot.messages) if m.id in goals), None)
     if at is None:
         raise ReplayError("The goal of the run is not in the memory any more")
+    turn = await memory.turn()
+    results = [message.content for message in turn if message.name == SEARCH_TOOLS]
+    found = {name for text in results for name in found_in(text, control.found_tools)}
+    began = control.model_copy(deep=True)
+    began.found_tools = [name for name in control.found_tools if name not in found]
     before = Snapshot.trusted(
         goal=snapshot.goal,
         messages=snapshot.messages[: at + 1],
-        control=control.model_copy(deep=True),
+        control=began,
         views=snapshot.views,
     )
     start = await memory.fork()
@@ -86,7 +93,7 @@ async def _from_ram(
         if not call.path and call.purpose is None and call.action is None
     }
     registers = control.model_dump(mode="json")
-    run = RecordedRun(run_id, calls, await memory.turn(), registers, states, knows_states=False)
+    run = RecordedRun(run_id, calls, turn, registers, states, knows_states=False)
     return run, start
 
 
@@ -217,23 +224,34 @@ def _calls_in(run: RecordedRun) -> list[RecordedCall]:
     requests = requests_of(run.control)
     said = sum(message.role is Role.ASSISTANT for message in run.turn)
     run.traced = not requests
-    if requests not in (0, said):
+    if requests not in (0, said - len(run.cached)):
         raise ReplayError(
             f"The run {run.run_id!r} was not traced, and its messages do not tell what each model "
             f"call returned: it made {requests}, and there are {said} messages of models. "
             "Run the brain with trace=True to record model calls"
         )
+    if requests:
+        run.cached = []  # they are among the calls
     calls: list[RecordedCall] = []
     asked: dict[str, Action] = {}
     for number, message in enumerate(run.turn):
         if requests and message.role is Role.ASSISTANT:
-            response = tuple(_pieces(message))
-            calls.append(RecordedCall(run_id=run.run_id, move=number, response=response))
+            calls.append(_as_call(run, number))
         asked |= {call.id: call for call in message.tool_calls}
         if (action := asked.get(message.tool_call_id or "")) is not None:
             result = tool_result(message)
             calls.append(RecordedCall(run_id=run.run_id, action=action, messages=(result,)))
     return calls
+
+
+def _is_cached(message: Message) -> bool:
+    return message.role is Role.ASSISTANT and bool(message.metadata.get("cached"))
+
+
+def _as_call(run: RecordedRun, number: int) -> RecordedCall:
+    """Return the model call whose response is a message of the turn."""
+    response = tuple(_pieces(run.turn[number]))
+    return RecordedCall(run_id=run.run_id, move=number, response=response)
 
 
 def _pieces(message: Message) -> Iterator[dict[str, Any]]:

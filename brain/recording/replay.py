@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agent_brain.human_input import Decisions
 from agent_brain.limits import WAITING, Limits
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
+from agent_brain.memories.tool_search import ToolSearch
 from agent_brain.nets.net import Net
 from agent_brain.recording.events import ReplayedEvents
-from agent_brain.recording.player import Difference, Player, RecordedTool, written
+from agent_brain.recording.player import Difference, Player, written
 from agent_brain.recording.reading import read_run
 from agent_brain.recording.run import RecordedRun
 from agent_brain.result import Result
@@ -24,9 +25,6 @@ from agent_brain.states.models.interception import without_real_calls
 from agent_brain.states.request_diff import describe_request
 from agent_brain.states.sent_request import RequestReader, hide_secrets
 from agent_brain.tools.wake import ahead_of_time
-
-if TYPE_CHECKING:
-    from agent_brain.brain import Brain
 
 UNLIMITED = Limits(
     max_steps=None, max_tokens=None, max_cost=None, max_tool_calls=None, timeout=None
@@ -80,11 +78,11 @@ class Replay:
         }
 
 
-async def replay_run(brain: Brain[Any], run_id: str | None, deps: object) -> Replay:
-    """Replay a run of the memory of ``brain``; see :meth:`Brain.replay`."""
-    recorded, start = await read_run(brain.memory, run_id)
+async def replay_run(plan: RunPlan, run_id: str | None, deps: object) -> Replay:
+    """Replay a run of the memory of ``plan``; see :meth:`Brain.replay`."""
+    recorded, start = await read_run(plan.memory, run_id)
     async with start as memory:
-        replaying = _Replaying(brain, recorded, memory, deps)
+        replaying = _Replaying(plan, recorded, memory, deps)
         with without_real_calls("no model is asked in a replay: only calls of states are recorded"):
             difference = await replaying.run()
     return Replay(
@@ -94,36 +92,35 @@ async def replay_run(brain: Brain[Any], run_id: str | None, deps: object) -> Rep
         replaying.states,
         recorded.ended,
         recorded.traced,
-        replaying.events.as_one_run(recorded.goal, brain.net.name),
+        replaying.events.as_one_run(recorded.goal, plan.net.name),
     )
 
 
 class _Replaying:
     """A replay in progress."""
 
-    def __init__(
-        self, brain: Brain[Any], recorded: RecordedRun, memory: Memory, deps: object
-    ) -> None:
+    def __init__(self, plan: RunPlan, recorded: RecordedRun, memory: Memory, deps: object) -> None:
         self._recorded = recorded
-        self._net: Net = brain.net
+        self._net: Net = plan.net
         self._memory = memory
         self._deps = deps
         self.player = Player(recorded)
         self.states: list[str] = []
         own = dict(memory.available_tools)
         memory.available_tools.clear()  # a model is offered them in this order
-        for name, tool in brain.memory.available_tools.items():
+        for name, tool in plan.memory.available_tools.items():
             is_own = own.get(name, tool) is not tool  # such as the tools of a to-do list
-            memory.available_tools[name] = own[name] if is_own else RecordedTool(tool, self.player)
-        self._plan = RunPlan(
-            brain.net,
-            memory,
-            replace(brain.limits, timeout=None),
-            brain.stuck,
+            is_own = is_own or isinstance(tool, ToolSearch)  # decides what is offered
+            memory.available_tools[name] = own[name] if is_own else self.player.tool(tool)
+        self._plan = replace(
+            plan,
+            memory=memory,
+            limits=replace(plan.limits, timeout=None),
+            sources=(),
             dry_run=memory.control.dry_run,
-            hooks=brain.hooks,
-            pauses=brain.on_uncertain == "pause",
+            on_result=None,
             trace=lambda _: self.player,
+            tools=(*self.player.tools(plan.tools),),
         )
         self.events = ReplayedEvents()
         self._error: Exception | None = None
@@ -132,7 +129,8 @@ class _Replaying:
     async def run(self) -> Difference | None:
         """Run to the end; return the first difference."""
         player, control = self.player, self._memory.control
-        began = self._recorded.states.get(0, control.state)
+        known = control.state if self._recorded.knows_states else self._net.initial.name
+        began = self._recorded.states.get(0, known)
         if began != self._net.initial.name:
             return Difference("state", str(began), self._net.initial.name)
         if control.run_id != self._recorded.run_id or control.status != "running":

@@ -34,6 +34,7 @@ class RecordedRun:
         answers: What a person answered to states, by moves, then by the IDs of the questions.
         sent: Messages that were sent to the run, by moves.
         waits: The parts of the run that ended with a state waiting.
+        cached: Responses that a cache of calls gave to states, in order: nothing was recorded.
         traced: Whether it was traced; otherwise the calls tell only the responses.
         knows_states: Whether ``states`` has all of them.
     """
@@ -46,6 +47,7 @@ class RecordedRun:
     answers: dict[int, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
     sent: dict[int, list[Message]] = field(default_factory=lambda: defaultdict(list))
     waits: set[str] = field(default_factory=set)
+    cached: list[RecordedCall] = field(default_factory=list)
     traced: bool = True
     knows_states: bool = True
 

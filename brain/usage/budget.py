@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from copy import copy
+from dataclasses import dataclass, field
 
 import anyio
 
@@ -19,6 +20,7 @@ from agent_brain.usage.ledger import Payer, UsageLedger
 logger = get_logger(__name__)
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class _Limited:
     """What limits hold for: a run, or the call of a brain inside it.
 
@@ -29,13 +31,10 @@ class _Limited:
         stopped: The limit that was reached.
     """
 
-    __slots__ = ("calls", "control", "limits", "stopped")
-
-    def __init__(self, limits: Limits, control: Control) -> None:
-        self.limits = limits
-        self.control = control
-        self.calls: dict[int, int] = {}
-        self.stopped: StopReason | None = None
+    limits: Limits
+    control: Control
+    calls: dict[int, int] = field(default_factory=dict)
+    stopped: StopReason | None = None
 
     def reached(self, calls: int, control: Control | None) -> StopReason | None:
         """Return the limit that is reached, if any.
@@ -50,40 +49,29 @@ class _Limited:
         return found
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Budget:
     """Counts usage in the registers of the run's own memory, for branches too."""
 
-    __slots__ = (
-        "_inside",
-        "_limited",
-        "_only_steps",
-        "_payers",
-        "_run",
-        "_started",
-        "_warned",
-        "control",
-        "limits",
-    )
+    limits: Limits
+    control: Control = field(init=False)  # of the run's own memory; set when the run starts
+    started: float = 0.0  # when the run began
+    only_steps: bool = field(init=False)  # nothing but steps is limited
+    _run: HookRequest = field(init=False)
+    _warned: tuple[str, ...] = ()
+    _payers: tuple[Payer, ...] = ()
+    _inside: tuple[tuple[Control, str, Control], ...] = ()
+    _limited: tuple[_Limited, ...] = ()  # the run, then each brain inside
 
-    control: Control  # of the run's own memory; set when the run starts
-
-    def __init__(self, limits: Limits) -> None:
-        self.limits = limits
-        self._started = 0.0
-        self._warned: tuple[str, ...] = ()
-        self._payers: tuple[Payer, ...] = ()
-        self._inside: tuple[tuple[Control, str, Control], ...] = ()
-        self._limited: tuple[_Limited, ...] = ()  # the run, then each brain inside
-        self._only_steps = (
-            limits.timeout is limits.max_tokens is limits.max_cost is limits.max_tool_calls is None
+    def __post_init__(self) -> None:
+        limits = self.limits
+        others = limits.timeout, limits.max_tokens, limits.max_cost
+        self.only_steps = others == (None, None, None) and (
+            limits.max_tool_calls is limits.max_requests is None
         )
 
-    def start_clock(self) -> None:
-        """Start to measure the time."""
-        self._started = anyio.current_time()
-
     def start(self, control: Control, run: HookRequest) -> None:
-        """Continue from what ``control`` has spent; time counts from :meth:`start_clock`.
+        """Continue from what ``control`` has spent; time counts from ``started``.
 
         Args:
             control: The registers of the run's own memory.
@@ -92,7 +80,7 @@ class Budget:
         self.control = control
         self._limited = (_Limited(self.limits, control),)
         self._run = run
-        self._started = (self._started or anyio.current_time()) - control.spent.seconds
+        self.started = (self.started or anyio.current_time()) - control.spent.seconds
 
     def paid_by(self, run: HookRequest, hooks: Iterable[Hook]) -> Budget:
         """Return this budget for a run that has not begun, with the ledgers among ``hooks``."""
@@ -129,7 +117,7 @@ class Budget:
         counted._inside += ((outer, name, inner),)
         if limits is not None:
             counted._limited += (_Limited(limits, inner),)
-            counted._only_steps = False
+            counted.only_steps = False
         return counted
 
     def stopped_by_own(self) -> bool:
@@ -150,15 +138,10 @@ class Budget:
         """Return why another model call may not begin; None if it may."""
         if self._payers and self.is_used_up:
             return StopReason.BUDGET
-        if self._only_steps:
+        if self.only_steps:
             return None
         found = self.reached()
         return found if found in SPENDING else None
-
-    @property
-    def counts_calls(self) -> bool:
-        """Whether tool calls may be limited."""
-        return not self._only_steps
 
     def reserve_calls(self, control: Control) -> StopReason | None:
         """Count the calls in ``control.next_actions`` as running until they are counted.
@@ -194,7 +177,7 @@ class Budget:
             outer.inside(name).add(usage, purpose)
         if self._payers:
             self.charge(usage, purpose)
-        if not self._only_steps and usage.cost is None:
+        if not self.only_steps and usage.cost is None:
             for limited in self._limited:
                 self._check_counted(usage, limited.limits)
 
@@ -209,7 +192,7 @@ class Budget:
         for outer, name, inner in self._inside:
             inner.spent.add_tool_call()
             outer.inside(name).add_tool_call()
-        for limited in () if self._only_steps else self._limited:
+        for limited in () if self.only_steps else self._limited:
             if running := limited.calls.get(id(control)):
                 limited.calls[id(control)] = running - 1
 
@@ -234,7 +217,7 @@ class Budget:
 
     def seconds(self) -> float:
         """Return the wall-clock seconds of the run, including those before a resume."""
-        return anyio.current_time() - self._started if self._started else 0.0
+        return anyio.current_time() - self.started if self.started else 0.0
 
     def reached(self, control: Control | None = None) -> StopReason | None:
         """Return the limit that is reached, if any: of the run, or of a brain inside.
@@ -242,7 +225,7 @@ class Budget:
         Args:
             control: The registers with the tool calls that are requested next.
         """
-        if self._only_steps:
+        if self.only_steps:
             most = self.limits.max_steps
             over = most is not None and self.control.step >= most
             return StopReason.MAX_STEPS if over else None

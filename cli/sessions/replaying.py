@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from agent_brain.memories.registry import create_memory
 from agent_brain.memories.store.session import read_session_key
 from agent_brain.memories.stored import StoredMemory
 from agent_brain.memories.trace.recorded_call import RecordedCall
+from agent_brain.nets.net import Net, subnets_of
 from agent_brain.recording.replay import Replay
 from agent_brain.recording.run import calls_tools_natively
 from agent_brain.states import prompts
@@ -110,34 +111,43 @@ async def _replay(options: Options, journal: Journal, run_id: str | None) -> Rep
         memory = await _memory(options, journal, kind, **reads)
     await check_run(memory, calls, run_id)
     llm = StandInModel(calls) if options.model is None else resolve_llm(options.model)
-    tools = load_tools(options.tools) or _stand_ins(calls, memory)
-    if not calls and not options.tools:
-        await _check_no_tools(memory)
     net = load_net(options.net, llm)
+    known = {*memory.available_tools, *_names_of_tools(net)}
+    tools = load_tools(options.tools) or _stand_ins(calls, known)
+    if not calls and not options.tools:
+        await _check_no_tools(memory, known)
     return await Brain(net, memory, tools).replay(run_id)
 
 
-async def _check_no_tools(memory: StoredMemory) -> None:
-    """Check that a run without recorded model calls used no tools but those of the memory.
+def _names_of_tools(net: Net) -> Iterator[str]:
+    """Yield the names of the tools that a net and the nets in it bring."""
+    yield from (tool.name for tool in net.tools)
+    for state in net.states.values():
+        for inner in subnets_of(state).values():
+            yield from _names_of_tools(inner)
+
+
+async def _check_no_tools(memory: StoredMemory, known: Set[str]) -> None:
+    """Check that a run without recorded model calls used no tools but those that are known.
 
     Raises:
         UserError: It used others, of which the session does not tell what a model was told.
     """
     used = {call.name for message in await memory.turn() for call in message.tool_calls}
-    if missing := sorted(used - {*memory.available_tools}):
+    if missing := sorted(used - known):
         raise UserError(
             f"The run was not traced, so its tools are not known: name {', '.join(missing)} with "
             "--tool FILE:NAME"
         )
 
 
-def _stand_ins(calls: Sequence[RecordedCall], memory: StoredMemory) -> list[BaseTool]:
+def _stand_ins(calls: Sequence[RecordedCall], known: Set[str]) -> list[BaseTool]:
     """Return tools as models were told of them."""
     found: dict[str, BaseTool] = {}
     for call in calls:
         for told in call.tools:
             name = str(told["name"])
-            if name not in memory.available_tools and name not in found:
+            if name not in known and name not in found:
                 schema = dict(told["input_schema"])
                 found[name] = StandInTool(name, str(told["description"]), schema)
     return [*found.values()]

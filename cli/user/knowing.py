@@ -16,7 +16,7 @@ from agent_brain.cli.sessions.removal import agrees, check_tenant
 from agent_brain.cli.sessions.tables import local_time, print_json, print_table
 from agent_brain.common.text import count_of
 from agent_brain.memories.journal.base import Journal
-from agent_brain.memories.user.facts import USER, Fact
+from agent_brain.memories.user.facts import LIVE, USER, Fact
 from agent_brain.memories.user.log import Block
 from agent_brain.memories.user.user_memory import UserMemory
 
@@ -60,7 +60,7 @@ def show_facts(options: Options, *, everything: bool) -> None:
         return await known.facts(status="all"), await known.blocks()
 
     found, blocks = use_user(options, read)
-    shown = ("current", "claim", *(("replaced", "ended") if everything else ()))
+    shown = (*LIVE, *(("replaced", "ended") if everything else ()))
     facts = [fact for status in shown for fact in found[::-1] if fact.status == status]
     if options.as_json:
         for item in (*facts, *blocks):

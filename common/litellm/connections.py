@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 from weakref import WeakKeyDictionary, WeakSet
 
+import anyio
+
 from agent_brain.common.litellm.setup import is_loaded, load_litellm
+
+T = TypeVar("T")
 
 
 class Connections:
@@ -51,8 +57,9 @@ class Connections:
         self._closing.discard(loop)
         litellm = load_litellm()
         clients = litellm.in_memory_llm_clients_cache
+        of_this_loop = clients.update_cache_key_with_event_loop("")
         for key, client in list(clients.cache_dict.items()):
-            if key.endswith(f"-{id(loop)}"):
+            if key.endswith(of_this_loop):
                 clients.delete_cache(key)
                 await _close(client)
             elif _loop_of(client) is loop:
@@ -79,3 +86,15 @@ def _loop_of(client: object) -> object:
 
 connections = Connections()
 """The connections of the process, shared by models and embedders."""
+
+
+def run_and_release(run: Callable[[], Awaitable[T]]) -> T:
+    """Run a function in an event loop of its own, and close the clients of that loop."""
+
+    async def run_and_close() -> T:
+        try:
+            return await run()
+        finally:
+            await connections.close()  # nobody else can, once the event loop has ended
+
+    return anyio.run(run_and_close)

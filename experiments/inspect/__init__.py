@@ -19,15 +19,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from agent_brain.common.extras import extra
 from agent_brain.common.lazy_exports import lazy_exports
 from agent_brain.errors import ExperimentError
 
-try:
+with extra("inspect", ExperimentError):
     import inspect_ai as inspect_ai
-except ModuleNotFoundError as error:
-    raise ExperimentError(
-        f"The package {error.name} is not installed: pip install 'agent-brain[inspect]'"
-    ) from error
 
 if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.experiments.inspect.agent import brain_agent as brain_agent

@@ -16,7 +16,7 @@ from agent_brain.experiments.case import CaseResult, Outcome
 from agent_brain.experiments.case_plan import Case
 from agent_brain.experiments.checks import Check, Reply
 from agent_brain.experiments.judge import JudgeError
-from agent_brain.experiments.running.pace import CaseClock, PaceHook
+from agent_brain.experiments.running.case_clock import CaseClock, PaceHook
 from agent_brain.experiments.running.program import Equipment, Program
 from agent_brain.experiments.store import CaseJournal
 from agent_brain.experiments.task import Turn
@@ -68,7 +68,7 @@ class CaseRun:
         self._with = equipment
         self._settings = equipment.settings
         self._clock = CaseClock(equipment.settings.case_seconds)
-        self._pace = PaceHook(equipment.pace_of, self._clock)
+        self._pace = PaceHook(equipment.limits, self._clock)
         self._program: Program | None = None
         self._result: Result[Any] | None = None
         self._turns = 0  # that were begun

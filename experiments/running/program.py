@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
@@ -14,8 +14,8 @@ from agent_brain.experiments.case_plan import Case
 from agent_brain.experiments.choices.memories import MemoryChoice, Place
 from agent_brain.experiments.choices.models import ModelChoice
 from agent_brain.experiments.choices.nets import NetChoice
-from agent_brain.experiments.running.pace import Pace
 from agent_brain.experiments.settings import Settings
+from agent_brain.hooks.rate_limits import RateLimits
 from agent_brain.memories.base import Memory
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.runs.counts import Counts
@@ -36,7 +36,7 @@ class Equipment:
         model: Its model.
         settings: The settings of the experiment.
         client: Returns the client of Chroma of the folder.
-        pace_of: Returns the pace of a model.
+        limits: What calls of models wait for, together.
         ledger: Counts what all cases use; None if nobody asks.
     """
 
@@ -45,10 +45,11 @@ class Equipment:
     model: ModelChoice
     settings: Settings
     client: Callable[[], Any]
-    pace_of: Callable[[str], Pace]
+    limits: RateLimits
     ledger: UsageLedger | None
 
 
+@dataclass(eq=False, repr=False)
 class Program:
     """A brain over a memory of its own.
 
@@ -64,23 +65,15 @@ class Program:
         journal: Where its sessions are stored.
     """
 
-    def __init__(
-        self,
-        case: Case,
-        equipment: Equipment,
-        tools: Sequence[ToolLike],
-        hooks: Sequence[Hook],
-        journal: Journal,
-    ) -> None:
-        self._case = case
-        self._with = equipment
-        self._tools = tools
-        self._hooks = hooks
-        self._journal = journal
-        self._memory: Memory | None = None
-        self._counted: set[str] = set()  # the IDs of runs
-        self.sessions: dict[str, None] = {}
-        self.used = Counts()
+    _case: Case
+    _with: Equipment
+    _tools: Sequence[ToolLike]
+    _hooks: Sequence[Hook]
+    _journal: Journal
+    _memory: Memory | None = None
+    _counted: set[str] = field(default_factory=set)  # the IDs of runs
+    sessions: dict[str, None] = field(default_factory=dict)
+    used: Counts = field(default_factory=Counts)
 
     async def start(self, session: str) -> Brain[Any]:
         """Make the memory of a session and a brain over it."""

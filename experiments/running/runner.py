@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -20,10 +20,10 @@ from agent_brain.experiments.choices.memories import MemoryChoice
 from agent_brain.experiments.choices.models import ModelChoice
 from agent_brain.experiments.choices.nets import NetChoice
 from agent_brain.experiments.running.case_run import CaseRun
-from agent_brain.experiments.running.pace import Pace
 from agent_brain.experiments.running.program import Equipment
 from agent_brain.experiments.settings import Settings
 from agent_brain.experiments.store import Store
+from agent_brain.hooks.rate_limits import RateLimits
 from agent_brain.usage.ledger import UsageLedger
 
 
@@ -85,7 +85,7 @@ class Runner:
         self._nets = nets
         self._memories = memories
         self._models = models
-        self._paces: defaultdict[str, Pace] = defaultdict(Pace)
+        self._limits = RateLimits()
         self._running: Counter[str] = Counter()  # cases by model
         self._ledger = None if settings.max_cost is None else UsageLedger()
         self._judged = 0.0  # US dollars
@@ -142,7 +142,7 @@ class Runner:
             model=self._models[cell.model],
             settings=self._settings,
             client=self._store.client,
-            pace_of=self._paces.__getitem__,
+            limits=self._limits,
             ledger=self._ledger,
         )
 

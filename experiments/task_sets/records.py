@@ -70,34 +70,26 @@ Step = tuple[str, str, str]
 def _company(random: Random) -> list[Step]:
     clerk, manager, mayor = people(random, 3)
     department, town = random.choice(_DEPARTMENTS), random.choice(TOWNS)
-    return [
-        (clerk, "department", department),
-        (department, "manager", manager),
-        (manager, "town", town),
-        (town, "mayor", mayor),
-    ]
+    return _way(clerk, "department", department, "manager", manager, "town", town, "mayor", mayor)
 
 
 def _ship(random: Random) -> list[Step]:
     captain, mayor = people(random, 2)
     ship, town = random.choice(_SHIPS), random.choice(TOWNS)
-    return [
-        (ship, "captain", captain),
-        (captain, "birthplace", town),
-        (town, "mayor", mayor),
-        (mayor, "badge", code(random)),
-    ]
+    badge = code(random)
+    return _way(ship, "captain", captain, "birthplace", town, "mayor", mayor, "badge", badge)
 
 
 def _book(random: Random) -> list[Step]:
     author, printer = people(random, 2)
     book, town = random.choice(_BOOKS), random.choice(TOWNS)
-    return [
-        (book, "author", author),
-        (author, "printer", printer),
-        (printer, "town", town),
-        (town, "postcode", code(random)),
-    ]
+    postcode = code(random)
+    return _way(book, "author", author, "printer", printer, "town", town, "postcode", postcode)
+
+
+def _way(*names: str) -> list[Step]:
+    """Return the steps from each name, by an entry of it, to the next name."""
+    return [*zip(names[:-2:2], names[1::2], names[2::2], strict=True)]
 
 
 def _others(random: Random, steps: list[Step]) -> list[Step]:

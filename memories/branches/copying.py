@@ -278,6 +278,7 @@ class Nested(Copying):
     def __init__(self, run: Session, place: Sequence[str], name: str, goal: Message | None) -> None:
         self._run = run
         self._key = branch_key(run.key, *place, name)
+        self._long = branch_key(run.key, *place, "", name)  # no branch of the copy is there
         self._goal = goal
 
     async def stored(self, memory: M, whole: Memory | None = None) -> M:
@@ -286,7 +287,7 @@ class Nested(Copying):
 
     async def long_term(self, memory: M) -> M:
         """See :meth:`Copying.long_term`."""
-        return await session_below(memory, self._run, branch_key(self._key, "long"), None)
+        return await session_below(memory, self._run, self._long, None)
 
     async def other(self, memory: Memory) -> Memory:
         """Refuse it.
@@ -295,3 +296,28 @@ class Nested(Copying):
             NotStorableError: Always.
         """
         raise NotStorableError
+
+
+class Empty(Copying):
+    """A memory of the same kind, with the same tools and options, that holds nothing."""
+
+    async def stored(self, memory: M, whole: Memory | None = None) -> M:
+        """See :meth:`Copying.stored`."""
+        made = memory._copy(None, "default", None)
+        await made._forked()
+        return made
+
+    async def long_term(self, memory: M) -> M:
+        """See :meth:`Copying.long_term`."""
+        return await self.stored(memory)
+
+    async def other(self, memory: Memory) -> Memory:
+        """Return a memory of all messages: what a memory of one's own would copy is unknown."""
+        from agent_brain.memories.messages import MessagesMemory
+
+        return MessagesMemory(memory.available_tools.values())
+
+
+async def emptied(memory: Memory) -> Memory:
+    """Return a memory in RAM like another one that holds nothing; see :class:`Empty`."""
+    return await memory._copied(Empty())

@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-from agent_brain.memories.embedders.base import Embedder, EmbeddingResult, embed_all
-from agent_brain.memories.embedders.function import (
-    ChromaEmbedder,
-    EmbedderLike,
-    FunctionEmbedder,
-    as_embedder,
-)
-from agent_brain.memories.embedders.lite_llm import LiteLLMEmbedder
-from agent_brain.memories.embedders.minilm import MiniLMEmbedder
-from agent_brain.memories.embedders.wordllama import WordLlamaEmbedder
-from agent_brain.memories.errors import EmbeddingError
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "ChromaEmbedder",
-    "Embedder",
-    "EmbedderLike",
-    "EmbeddingError",
-    "EmbeddingResult",
-    "FunctionEmbedder",
-    "LiteLLMEmbedder",
-    "MiniLMEmbedder",
-    "WordLlamaEmbedder",
-    "as_embedder",
-    "embed_all",
-]
+from agent_brain.common.lazy_exports import lazy_exports
+
+if TYPE_CHECKING or not lazy_exports(globals()):
+    from agent_brain.memories.embedders.base import Embedder as Embedder
+    from agent_brain.memories.embedders.base import EmbeddingResult as EmbeddingResult
+    from agent_brain.memories.embedders.base import embed_all as embed_all
+    from agent_brain.memories.embedders.function import ChromaEmbedder as ChromaEmbedder
+    from agent_brain.memories.embedders.function import EmbedderLike as EmbedderLike
+    from agent_brain.memories.embedders.function import FunctionEmbedder as FunctionEmbedder
+    from agent_brain.memories.embedders.function import as_embedder as as_embedder
+    from agent_brain.memories.embedders.lite_llm import LiteLLMEmbedder as LiteLLMEmbedder
+    from agent_brain.memories.embedders.minilm import MiniLMEmbedder as MiniLMEmbedder
+    from agent_brain.memories.embedders.wordllama import WordLlamaEmbedder as WordLlamaEmbedder
+    from agent_brain.memories.errors import EmbeddingError as EmbeddingError

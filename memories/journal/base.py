@@ -46,12 +46,14 @@ class SessionRecord:
         created: When its first entry was written (aware, UTC); None if unknown.
         updated: When its last entry was written; None if unknown.
         entries: The number of its entries, history included.
+        last: The sequence number of its last entry.
     """
 
     key: str
     created: datetime | None
     updated: datetime | None
     entries: int
+    last: int
 
 
 class Journal(AsyncResource):
@@ -253,8 +255,12 @@ class Journal(AsyncResource):
         for key in await self.sessions(prefix):
             entries = await self.read(key)
             first, last = (entries[0].time, entries[-1].time) if entries else (None, None)
-            found.append(SessionRecord(key, first, last, len(entries)))
+            found.append(SessionRecord(key, first, last, len(entries), await self.last(key)))
         return found
+
+    async def lasts(self, prefix: str = "") -> dict[str, int]:
+        """Return :meth:`last` of all sessions whose keys start with ``prefix``, sorted by key."""
+        return {key: await self.last(key) for key in await self.sessions(prefix)}
 
     async def purge(self) -> int:
         """Remove sessions that have outlived the journal's ``ttl``; return how many.

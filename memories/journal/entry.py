@@ -92,11 +92,8 @@ class Rows(Sequence[Row]):
     def _map(self, change: Callable[[list[Any]], list[Any]]) -> Rows:
         found = Rows(as_written=self.as_written)
         found.versions = self.versions
-        found.seqs, found.kinds, found.lines = (
-            change(self.seqs),
-            change(self.kinds),
-            change(self.lines),
-        )
+        columns: list[list[Any]] = [self.seqs, self.kinds, self.lines]
+        found.seqs, found.kinds, found.lines = map(change, columns)
         return found
 
     def __len__(self) -> int:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from anyio import to_thread
 
 from agent_brain.memories.errors import JournalError
 from agent_brain.memories.journal.base import Journal, SessionRecord, conflict, held, lost
@@ -24,6 +27,7 @@ from agent_brain.memories.journal.entry import (
     to_milliseconds,
 )
 from agent_brain.memories.journal.lease import Holder, Lease
+from agent_brain.memories.store.many import ON_LOOP, in_thread_if_many
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +39,48 @@ class _Stored:
     retired: bool = False
 
 
+_Numbered: TypeAlias = dict[int, _Stored]  # in order
+
+
 @dataclass(slots=True)
 class _Session:
     last: int
-    entries: dict[int, _Stored] = field(default_factory=dict)  # by number, in order
+    entries: _Numbered = field(default_factory=dict)
+
+
+def _to_store(entries: Sequence[Entry]) -> list[_Stored]:
+    now, stored = int(time.time() * 1000), []
+    for entry in checked_entries(entries):
+        line = to_line(entry.data)
+        stored.append(_Stored(entry.kind, line, entry.version, now))
+    return stored
+
+
+def _to_load(entries: Sequence[Entry]) -> dict[int, _Stored]:
+    now, found = int(time.time() * 1000), {}
+    for entry in checked_loaded(entries):
+        at = to_milliseconds(entry.time) if entry.time else now
+        line = to_line(entry.data)
+        found[entry.seq] = _Stored(entry.kind, line, entry.version, at, entry.retired)
+    return found
+
+
+def _entries(found: _Numbered) -> list[Entry]:
+    return [
+        Entry(s.kind, from_line(s.line), seq, s.version, from_milliseconds(s.time), s.retired)
+        for seq, s in found.items()
+    ]
+
+
+def _rows(found: _Numbered) -> Rows:
+    rows = Rows()
+    for seq, stored in found.items():
+        rows.seqs.append(seq)
+        rows.kinds.append(stored.kind)
+        rows.lines.append(stored.line)
+        if stored.version != 1:
+            rows.versions[seq] = stored.version
+    return rows
 
 
 class RamJournal(Journal):
@@ -63,8 +105,10 @@ class RamJournal(Journal):
         lease: Lease | None = None,
     ) -> int:
         """See :meth:`Journal.append`."""
-        entries = checked_entries(entries)
         checked_seqs([] if expect is None else [expect])
+        entries = list(entries)
+        many = len(entries) > ON_LOOP
+        stored = await to_thread.run_sync(_to_store, entries) if many else _to_store(entries)
         found = await self.last(session)
         holder = (self._held or {}).get(session)
         if lease is not None and lease != holder:
@@ -73,8 +117,6 @@ class RamJournal(Journal):
             raise held(session, Holder(holder.owner, holder.token, holder.seconds))
         if expect is not None and expect != found:
             raise conflict(session, expect, found)
-        now = int(time.time() * 1000)
-        stored = [_Stored(e.kind, to_line(e.data), e.version, now) for e in entries]
         if not stored:
             return found
         into = self._sessions.setdefault(session, _Session(self._deleted))
@@ -85,30 +127,30 @@ class RamJournal(Journal):
 
     async def read(self, session: str, after: int = 0, *, history: bool = False) -> list[Entry]:
         """See :meth:`Journal.read`."""
-        return [
-            Entry(s.kind, from_line(s.line), seq, s.version, from_milliseconds(s.time), s.retired)
-            for seq, s in self._after(session, after, history=history)
-        ]
+        found = self._after(session, after, history=history)
+        return await in_thread_if_many(found, _entries)
 
     async def rows(self, session: str, after: int = 0, *, history: bool = False) -> Rows:
         """See :meth:`Journal.rows`."""
         found = self._after(session, after, history=history)
-        rows = Rows((seq, stored.kind, stored.line) for seq, stored in found)
-        rows.versions = {seq: stored.version for seq, stored in found if stored.version != 1}
-        return rows
+        return await in_thread_if_many(found, _rows)
 
-    def _after(self, session: str, after: int, *, history: bool) -> list[tuple[int, _Stored]]:
+    def _after(self, session: str, after: int, *, history: bool) -> _Numbered:
         self._check_open()
         checked_session(session)
         checked_after(after)
-        found: list[tuple[int, _Stored]] = []
         known = self._sessions.get(session)
-        for seq, stored in reversed(known.entries.items()) if known else ():
+        entries: _Numbered = {} if known is None else known.entries
+        seqs = []  # no pairs: there may be many
+        for seq in reversed(entries):
             if seq <= after:
                 break
-            if history or not stored.retired:
-                found.append((seq, stored))
-        return found[::-1]
+            seqs.append(seq)
+        found: _Numbered = {}
+        for seq in reversed(seqs):
+            if history or not entries[seq].retired:
+                found[seq] = entries[seq]
+        return found
 
     async def last(self, session: str) -> int:
         """See :meth:`Journal.last`."""
@@ -157,25 +199,13 @@ class RamJournal(Journal):
         ]
         return await self.delete(session, going, scrub=scrub)
 
-    def _loaded(self, entries: Sequence[Entry]) -> _Session:
-        now = int(time.time() * 1000)
-        made = {
-            e.seq: _Stored(
-                e.kind,
-                to_line(e.data),
-                e.version,
-                to_milliseconds(e.time) if e.time else now,
-                e.retired,
-            )
-            for e in entries
-        }
-        # A writer that knows a session that was deleted must see that this is another one.
-        return _Session(max(entries[-1].seq, self._deleted + 1), made)
-
     async def exchange(self, remove: Collection[str], add: Mapping[str, Sequence[Entry]]) -> None:
         """See :meth:`Journal.exchange`."""
         self._check_open()
-        added = {checked_session(key): checked_loaded(entries) for key, entries in add.items()}
+        added = {
+            checked_session(key): await in_thread_if_many([*entries], _to_load)
+            for key, entries in add.items()
+        }
         for key in added.keys() - {*remove}:
             if found := await self.last(key):
                 raise conflict(key, 0, found)
@@ -183,7 +213,9 @@ class RamJournal(Journal):
         try:
             for key in remove:
                 await self.delete(key)
-            self._sessions |= {key: self._loaded(some) for key, some in added.items() if some}
+            for key, some in added.items():
+                if some:  # a writer that knows a deleted session must see that this is another one
+                    self._sessions[key] = _Session(max([*some, self._deleted + 1]), some)
         except BaseException:
             self._sessions, self._held, self._deleted = before
             raise
@@ -198,16 +230,10 @@ class RamJournal(Journal):
         """See :meth:`Journal.records`."""
         found = []
         for key in await self.sessions(prefix):
-            times = [stored.time for stored in self._sessions[key].entries.values()]
-            first, last = (min(times), max(times)) if times else (0, 0)
-            found.append(
-                SessionRecord(
-                    key,
-                    from_milliseconds(first) if times else None,
-                    from_milliseconds(last) if times else None,
-                    len(times),
-                )
-            )
+            known = self._sessions[key]
+            times = [from_milliseconds(stored.time) for stored in known.entries.values()]
+            first, newest = (min(times), max(times)) if times else (None, None)
+            found.append(SessionRecord(key, first, newest, len(times), known.last))
         return found
 
     async def purge(self) -> int:

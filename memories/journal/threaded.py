@@ -88,6 +88,10 @@ class ThreadedJournal(Journal):
         if self.readonly:
             raise JournalError(f"The {self._place} was opened with readonly=True")
 
+    async def lasts(self, prefix: str = "") -> dict[str, int]:
+        """See :meth:`Journal.lasts`."""
+        return {record.key: record.last for record in await self.records(prefix)}
+
     # Leases
 
     async def release(self, lease: Lease) -> None:

@@ -19,7 +19,7 @@ ROW = np.dtype(
         ("thread", np.int32),  # the number of the conversation
         ("time", np.float64),  # seconds since 1970; not a number if that is not known
         ("user", np.bool_),  # a person said it, and neither an assistant nor a tool
-        ("asks", np.bool_),  # it is a question, and is rarely an answer
+        ("asks", np.float32),  # 1 if it only asks, 0.5 if it ends with a question
         ("passages", np.uint16),  # that have vectors
         ("length", np.float32),  # the logarithm of the number of words
     ]
@@ -37,8 +37,8 @@ class Order(NamedTuple):
         rows: The rows as they are read, each thread in one piece.
         sittings: The number of the sitting of each of ``rows``; it ends at a pause.
         sitting: The number of the sitting of each row; -1 if it was cleared.
-        recency: From 1 for the newest of all messages, and little less for the next :data:`SOON`,
-            to 0 for the oldest.
+        recency: Of the newest message of the sitting: from 1 for the newest of all, and little less
+            for the next :data:`SOON`, to 0 for the oldest.
         longer: The logarithm of how many times longer the messages of others are than those of
             users; 0 if they are not, or if there are no others.
         among_people: Several people with names talk with each other, and not one with an assistant.
@@ -73,7 +73,7 @@ class Features:
         threads: Sequence[int],
         times: Sequence[datetime | None],
         users: Sequence[bool],
-        asks: Sequence[bool],
+        asks: Sequence[float],
         words: Sequence[int],
         passages: Sequence[int],
     ) -> None:
@@ -127,6 +127,9 @@ class Features:
             np.cumsum(cuts, out=sittings[1:])
             sitting = np.full(len(self), -1, np.int32)
             sitting[rows] = sittings
+            if len(rows):
+                starts = np.flatnonzero(np.diff(sittings, prepend=-1))
+                recency[rows] = np.maximum.reduceat(recency[rows], starts)[sittings]
             users, lengths = self["user"][rows], self["length"][rows]
             longer = 0.0
             if users.any() and not users.all():

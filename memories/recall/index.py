@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from agent_brain.memories.recall import query_analysis
 from agent_brain.memories.recall.dates import spans_of
 from agent_brain.memories.recall.features import Features
+from agent_brain.memories.recall.items import Item
 from agent_brain.memories.recall.lexical import LexicalIndex
 from agent_brain.memories.recall.meaning import meaning
 from agent_brain.memories.recall.participants import NOBODY, Labels, Participants
@@ -21,6 +22,7 @@ from agent_brain.memories.recall.passages import passages
 from agent_brain.memories.recall.scoring import Evidence, Parts, Scores, best_fit, score
 from agent_brain.memories.recall.tokenizer import HAS_DIGIT, count_words
 from agent_brain.memories.recall.top_k import (
+    ALIKE,
     COMPARED,
     best_accepted,
     best_first,
@@ -30,29 +32,8 @@ from agent_brain.memories.recall.top_k import (
 
 VectorsOf: TypeAlias = Callable[[Sequence[str]], Mapping[str, NDArray[np.float32]]]
 NOTHING = 1e-6  # a smaller score is a rounding error
-ALIKE = 0.25  # the part of their terms that two messages share ("I live in Rome", "… in Paris")
 LEAST_FIT = 1e-3  # so that messages are ranked even if none fits
 SPARE = 64  # rows of removed messages that are kept before the index is made compact
-
-
-class Item(NamedTuple):
-    """A message as the index takes it.
-
-    Attributes:
-        id: Unique in the index.
-        text: What was said.
-        sender: The name of the speaker; None if nobody is named.
-        time: When it was said, aware; None if that is not known.
-        thread: The conversation that it belongs to; None is one conversation too.
-        role: Tells speakers without a name apart.
-    """
-
-    id: str
-    text: str
-    sender: str | None = None
-    time: datetime | None = None
-    thread: str | None = None
-    role: str | None = None
 
 
 @dataclass(frozen=True)
@@ -105,20 +86,20 @@ class RecallIndex:
             for item in items:
                 if item.id not in self._rows:
                     added.setdefault(item.id, item)
-            fresh = [*added.values()]
-            self._lexical.add(item.text for item in fresh)
+            fresh, texts = added.values(), [item.text for item in added.values()]
+            self._lexical.add(texts)
             self._features.add(
                 speakers=[self._speaker(item) for item in fresh],
                 threads=[self._threads.add(item.thread) for item in fresh],
                 times=[item.time for item in fresh],
                 users=[item.role in (None, "user") for item in fresh],
-                asks=[query_analysis.asks(item.text) for item in fresh],
-                words=[count_words(item.text) for item in fresh],
-                passages=[len(passages(item.text)) for item in fresh],
+                asks=[*map(query_analysis.asks, texts)],
+                words=[*map(count_words, texts)],
+                passages=[*map(len, map(passages, texts))],
             )
             first = len(self._ids)
-            self._ids += (item.id for item in fresh)
-            self._rows.update((item.id, row) for row, item in enumerate(fresh, first))
+            self._ids += added
+            self._rows.update(zip(added, range(first, len(self._ids)), strict=True))
 
     def _speaker(self, item: Item) -> int:
         speaker = self._participants.add(item.sender)
@@ -219,8 +200,8 @@ class RecallIndex:
         own = np.zeros(len(total), np.float32)
         for name in ("meaning", "words"):
             own += parts.get(name, 0)
-        likeness = self._likeness(evidence, best_first(total, COMPARED), vectors)
-        parts["newer"] = newer_first(total, own, self._features["time"], likeness)
+        precedence = self._precedence(evidence, best_first(total, COMPARED), vectors)
+        parts["newer"] = newer_first(total, own, precedence)
         total += parts["newer"]
         counted = self._features["there"].copy()
         if itself in self._rows:
@@ -230,40 +211,51 @@ class RecallIndex:
         scale = np.float32(fit / best if best > NOTHING else 1)
         return total * scale, parts, scale
 
-    def _likeness(
+    def _precedence(
         self, evidence: Evidence, rows: Sequence[int], vectors: VectorsOf
     ) -> Callable[[int, int], float]:
-        """Return a function that says how alike two of ``rows`` are.
+        """Return a function that says how much one of ``rows`` belongs before another one.
 
-        It returns 0 if they are about different things, or by different speakers.
+        It does if both are alike and it is newer, or if both are alike but only it has just the
+        words of the question. It returns 0 if it does not, also if they are about different things
+        or by different speakers.
         """
         ids = [self._ids[row] for row in rows]
         meant = vectors(ids) if evidence.meaning is not None else {}
         units = {row: meant[i] for row, i in zip(rows, ids, strict=True) if i in meant}
         terms = {row: self._lexical.terms(row) for row in rows}
         people, speakers = self._features.order().among_people, self._features["speaker"]
+        times = np.nan_to_num(self._features["time"][rows], nan=-np.inf).tolist()
+        ages = {row: (time, row) for row, time in zip(rows, times, strict=True)}
+        exact = {row for row in rows if terms[row] == evidence.terms}
 
-        def likeness(one: int, other: int) -> float:
+        def precedence(one: int, other: int) -> float:
             if speakers[one] != speakers[other]:
                 return 0
             shared = terms[one] & terms[other]
             if evidence.numerals & (terms[one] ^ terms[other]):
                 return 0  # "INV-1" and "INV-2"
             part = len(shared) / max(len(terms[one] | terms[other]), 1)
+            if part >= ALIKE and (one in exact) != (other in exact):
+                return float(one in exact)  # "one 77" is asked for, and not "two 77"
+            if ages[one] < ages[other]:
+                return 0
             if people or part >= ALIKE:
                 return part if part >= ALIKE else 0
             if evidence.meaning is not None and one in units and other in units:
                 cosine = float(np.einsum("ik,jk->ij", units[one], units[other]).max())
-                return cosine if cosine >= evidence.meaning.alike else 0
+                if cosine >= evidence.meaning.alike:
+                    return cosine
             return part if shared & evidence.terms else 0
 
-        return likeness
+        return precedence
 
     def _evidence(self, query: str, cosines: Mapping[str, float], now: datetime | None) -> Evidence:
         question = query_analysis.read(query, self._participants, now)
         speaker, lexical = question.speaker, self._lexical
         known = {self._rows[i]: cosine for i, cosine in cosines.items() if i in self._rows}
-        words = lexical.scores(question.terms, self._features.order().sitting)
+        order = self._features.order()
+        words = lexical.scores(question.terms, order.sitting, compare=not order.among_people)
         return Evidence(
             meaning=meaning(known, self._features["there"]),
             words=words.rows,
@@ -273,7 +265,6 @@ class RecallIndex:
             tells_time=lexical.having(query_analysis.tells_time) if question.asks_when else None,
             terms=lexical.numbers(question.terms),
             numerals=lexical.numbers(filter(HAS_DIGIT, question.terms)),
-            lately=question.lately,
             of_agent=question.of_agent,
             spans=[*question.spans, *spans_of(question.dates, self._features.years())],
         )

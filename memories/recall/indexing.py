@@ -7,9 +7,10 @@ log may change meanwhile, so each message is compared with the log when its piec
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
-from itertools import islice
+from itertools import accumulate, islice
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -18,16 +19,18 @@ import anyio.to_thread
 from pydantic_core import from_json
 
 from agent_brain.memories.message import Message, Role
+from agent_brain.memories.recall.items import Item
 from agent_brain.memories.recall.results import CONVERSATION
 from agent_brain.memories.store.log import MessageLog, decode
 
 if TYPE_CHECKING:
-    from agent_brain.memories.recall.index import Item, RecallIndex
+    from agent_brain.memories.recall.index import RecallIndex
 
 EAGER = 5_000  # messages that are indexed when a session is opened, not when it is first searched
 PIECE, PIECE_LETTERS = 1_000, 100_000  # the most messages and characters that are indexed at once
 LISTED = 5_000  # messages that are listed at once
 THREADS = ("thread", CONVERSATION, "session")  # metadata that names the conversation
+SYSTEM = str(Role.SYSTEM)
 ON_LOOP, ON_LOOP_LETTERS = 32, 20_000  # a smaller piece needs no thread
 
 
@@ -36,6 +39,7 @@ class Indexing:
 
     Args:
         indexed: Called with the texts of messages, by ID, that can be found from now on.
+        idle: Index nothing, as others have an index of the same messages.
 
     Attributes:
         index: What recall searches; None as long as it is empty.
@@ -43,10 +47,11 @@ class Indexing:
             when it is first searched.
     """
 
-    def __init__(self, indexed: Callable[[Mapping[str, str]], None]) -> None:
+    def __init__(self, indexed: Callable[[Mapping[str, str]], None], *, idle: bool = False) -> None:
         self.index: RecallIndex | None = None
         self.awake = True
         self._indexed = indexed
+        self._idle = idle
         self._log = MessageLog()
         self._unread = True  # the log may have any number of messages that are not noted below
         self._waiting: dict[str, None] = {}
@@ -81,12 +86,13 @@ class Indexing:
     @property
     def behind(self) -> bool:
         """Whether there are messages that cannot be found yet."""
-        return (self._unread and len(self._log) > 0) or bool(self._waiting)
+        unread = self._unread and len(self._log) > 0
+        return not self._idle and (unread or bool(self._waiting))
 
     async def catch_up(self) -> None:
         """Make all messages findable."""
         async with self._lock:
-            if self._unread:
+            if self._unread and not self._idle:
                 await self._list()
             while self._waiting:
                 await self._index_piece()
@@ -104,29 +110,35 @@ class Indexing:
             raise
 
     async def _index_piece(self) -> None:
-        log, letters = self._log, 0
-        piece: dict[str, Message | str | None] = {}
-        for message_id in islice(self._waiting, PIECE):
-            message = log.peek(message_id)
-            letters += len(message.content if isinstance(message, Message) else message or "")
-            if piece and letters > PIECE_LETTERS:
-                break
-            piece[message_id] = message
+        log, ids = self._log, [*islice(self._waiting, PIECE)]
+        messages = log.peek_all(ids)
+        letters = [*accumulate(map(_letters, messages))]
+        count = max(bisect_right(letters, PIECE_LETTERS), 1)
+        ids, messages = ids[:count], messages[:count]
         if self.index is None:
             self.index = await anyio.to_thread.run_sync(_new_index)
-        index, messages = self.index, list(piece.values())
-        if len(messages) > ON_LOOP or letters > ON_LOOP_LETTERS:
+        index = self.index
+        if count > ON_LOOP or letters[count - 1] > ON_LOOP_LETTERS:
             texts = await anyio.to_thread.run_sync(_add, index, messages)
         else:
             texts = _add(index, messages)
         if index is not self.index:  # there was a reset meanwhile
             return
-        changed = [i for i, message in piece.items() if log.peek(i) is not message]
+        now = zip(ids, messages, log.peek_all(ids), strict=True)
+        changed = {i for i, message, there in now if there is not message}
         if changed:  # they are indexed again if they still wait
             index.remove(changed)
-        for message_id in piece.keys() - {*changed}:
-            self._waiting.pop(message_id, None)
-        self._indexed({i: text for i, text in texts.items() if i not in changed})
+            texts = {i: text for i, text in texts.items() if i not in changed}
+        for message_id in ids:
+            if message_id not in changed:
+                self._waiting.pop(message_id, None)
+        self._indexed(texts)
+
+
+def _letters(message: Message | str | None) -> int:
+    if isinstance(message, str):
+        return len(message)
+    return 0 if message is None else len(message.content)
 
 
 def is_recalled(message: Message) -> bool:
@@ -160,24 +172,19 @@ def _fields(line: str) -> dict[str, Any]:
 
 def as_item(message: Message | str | None) -> Item | None:
     """Return a message as the index takes it; None if it is not recalled."""
-    from agent_brain.memories.recall.index import Item
-
     if message is None:
         return None
     fields = _fields(message) if isinstance(message, str) else message.__dict__
-    text = fields.get("content", "")
-    if fields["role"] == Role.SYSTEM or not text.strip():
+    text, role = fields.get("content", ""), fields["role"]
+    if role == SYSTEM or not text or text.isspace():
         return None
-    metadata = fields.get("metadata") or {}
-    threads = [metadata[name] for name in THREADS if isinstance(metadata.get(name), str)]
-    return Item(
-        id=fields["id"],
-        text=text,
-        sender=fields.get("name") or fields.get("sent_from"),
-        time=fields.get("occurred_at") or fields["created_at"],
-        thread=threads[0] if threads else None,
-        role=str(fields["role"]),
-    )
+    thread = None
+    if metadata := fields.get("metadata"):
+        threads = (metadata[name] for name in THREADS if isinstance(metadata.get(name), str))
+        thread = next(threads, None)
+    sender = fields.get("name") or fields.get("sent_from")
+    time = fields.get("occurred_at") or fields["created_at"]
+    return Item(fields["id"], text, sender, time, thread, str(role))
 
 
 def _new_index() -> RecallIndex:

@@ -8,8 +8,8 @@ question may be a whole message, in which the many common words outweigh the few
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,9 @@ from agent_brain.memories.recall.tokenizer import LONGEST_TERM, runs, terms
 K1 = 1.2  # saturation of the term frequency: the textbook value
 RARITY = 1.5  # the power of the idf; 2 in the cosine of two texts, each weighted by tf-idf
 B = 0.4  # length normalisation; less than for documents, as messages are short
+FEEDBACK, EXPANSION = 10, 30  # best groups, and how many of their terms are looked for as well
 NOTHING = 0  # the number of no term
+TINY = 1e-9  # instead of a largest score of 0
 
 
 class Scores(NamedTuple):
@@ -28,13 +30,28 @@ class Scores(NamedTuple):
 
     Attributes:
         rows: Of every row.
-        groups: Of every group of rows.
+        groups: Of every group of rows, as of one long text, from 0 to 1: half of it are the
+            question's own terms, and half what is typical of the groups that match these best.
         most: Of an average row with each term once.
     """
 
     rows: NDArray[np.float32]
     groups: NDArray[np.float32]
     most: float
+
+
+class Occurrences(NamedTuple):
+    """Which texts have which terms.
+
+    Attributes:
+        texts: Rows, or groups of them.
+        terms: The places of the terms in a list.
+        times: How often.
+    """
+
+    texts: NDArray[np.intp]
+    terms: NDArray[np.intp]
+    times: NDArray[np.int64]
 
 
 class LexicalIndex:
@@ -51,6 +68,7 @@ class LexicalIndex:
         self._terms: GrowableArray[np.int32] = GrowableArray(np.int32)  # row after row
         self._lengths: GrowableArray[np.int64] = GrowableArray(np.int64)
         self._count = 0
+        self._uses: NDArray[np.intp] | None = None  # of each term, once they were counted
 
     def add(self, texts: Iterable[str]) -> None:
         """Add rows with these texts.
@@ -69,6 +87,7 @@ class LexicalIndex:
         self._terms.extend(found)
         self._lengths.extend(lengths)
         self._count += len(lengths)
+        self._uses = None
 
     def _numbered(self, word: str) -> tuple[int, ...]:
         numbers = []
@@ -93,46 +112,80 @@ class LexicalIndex:
         used[self._terms.rows] = True
         gone = {number for number in np.unique(removed).tolist() if not used[number]}
         self._numbers = {term: n for term, n in self._numbers.items() if n not in gone}
-        self._words = {}
+        self._words, self._uses = {}, None
 
     def keep(self, rows: NDArray[np.bool_]) -> None:
         """Drop the rows where ``rows`` is false, which were cleared before; renumber the others."""
         self._terms.keep(np.repeat(rows, self._lengths.rows))
         self._lengths.keep(rows)
 
-    def scores(self, question: Sequence[str], groups: NDArray[np.int32]) -> Scores:
-        """Return the BM25 scores of every row and of every group of rows, as of one long text.
+    def scores(
+        self, question: Sequence[str], groups: NDArray[np.int32], *, compare: bool = True
+    ) -> Scores:
+        """Return the BM25 scores of every row, and how well every group of rows matches.
 
         Args:
             question: Terms.
             groups: The number of the group of each row, from 0; -1 for cleared rows.
+            compare: Score the groups too.
         """
         counts = Counter(question)
-        rows, columns, times = self._occurrences([*counts])
+        numbers = [self._numbers.get(term, NOTHING) for term in counts]
         lengths = np.where(groups < 0, 0, self._lengths.rows)
-        of_rows, most = _bm25(counts, (rows, columns, times), lengths, self._count)
-        pairs, whole = np.unique(groups[rows] * len(counts) + columns, return_inverse=True)
-        found = *np.divmod(pairs, max(len(counts), 1)), np.bincount(whole, times)
+        worth = np.array([*counts.values()], np.float64)
+        found = self._occurrences(numbers)
+        of_rows, most = _bm25(worth, found, lengths, self._count)
         lengths = np.bincount(groups + 1, lengths)[1:]
-        of_groups, _ = _bm25(counts, found, lengths, len(lengths))
-        return Scores(of_rows, of_groups, most)
+        if not compare or len(lengths) < 2:
+            return Scores(of_rows, np.full(len(lengths), of_rows.any(), np.float32), most)
+        whole, _ = _bm25(worth, _together(found, groups), lengths, len(lengths))
+        typical, weights = self._typical(whole, lengths, groups)
+        found = _together(self._occurrences(typical), groups)
+        alike, _ = _bm25(weights, found, lengths, len(lengths))
+        best = [scores / max(scores.max(initial=0), TINY) for scores in (whole, alike)]
+        return Scores(of_rows, (best[0] + best[1]) / 2, most)
 
-    def _occurrences(self, terms: Sequence[str]) -> tuple[NDArray[np.intp], ...]:
-        """Return rows, the places in ``terms`` of those that they have, and how often."""
+    def _typical(
+        self, scores: NDArray[np.float32], lengths: NDArray[np.int64], groups: NDArray[np.int32]
+    ) -> tuple[list[int], NDArray[np.float64]]:
+        """Return the numbers of the terms that are typical of the best groups, and their weights.
+
+        It is pseudo relevance feedback with the divergence of Kullback and Leibler: Carpineto, de
+        Mori, Romano and Bigi 2001, "An information-theoretic approach to automatic query
+        expansion". Conversations about one thing share words that no single question has.
+        """
+        best = _largest(scores, FEEDBACK)
+        share = np.zeros(len(scores) + 1)  # the last one is that of cleared rows
+        share[best] = scores[best] / lengths[best]
+        rows = np.flatnonzero(share[groups] > 0)
+        ends, sizes = np.cumsum(self._lengths.rows)[rows], self._lengths.rows[rows]
+        starts = ends - np.cumsum(sizes)  # of each row, from the place in the list of all of them
+        terms = self._terms.rows[np.repeat(starts, sizes) + np.arange(sizes.sum())]
+        here = np.bincount(terms, np.repeat(share[groups[rows]], sizes), self._last + 1)
+        here[NOTHING] = 0
+        numbers = np.flatnonzero(here)
+        here = here[numbers] / here.sum()
+        if self._uses is None:
+            self._uses = np.bincount(self._terms.rows, minlength=self._last + 1)
+        gain = here * np.log(here * lengths.sum() / self._uses[numbers])
+        chosen = _largest(gain, EXPANSION)
+        return numbers[chosen].tolist(), gain[chosen]
+
+    def _occurrences(self, numbers: Sequence[int]) -> Occurrences:
+        """Return in which rows terms are, by their numbers."""
         column = np.full(self._last + 1, -1, np.int32)
-        for place, term in enumerate(terms):
-            column[self._numbers.get(term, NOTHING)] = place
+        column[numbers] = np.arange(len(numbers))
         column[NOTHING] = -1
         columns = column[self._terms.rows]
         places = np.flatnonzero(columns >= 0)
         rows = np.searchsorted(np.cumsum(self._lengths.rows), places, side="right")
-        pairs, times = np.unique(rows * len(terms) + columns[places], return_counts=True)
-        return *np.divmod(pairs, max(len(terms), 1)), times
+        return _counted(rows, columns[places])
 
     def having(self, wanted: Callable[[str], bool]) -> NDArray[np.bool_]:
         """Return whether each row has a term that ``wanted`` returns True for."""
         found = np.zeros(len(self._lengths), np.bool_)
-        found[self._occurrences([term for term in self._numbers if wanted(term)])[0]] = True
+        numbers = [number for term, number in self._numbers.items() if wanted(term)]
+        found[self._occurrences(numbers).texts] = True
         return found
 
     def numbers(self, terms: Iterable[str]) -> frozenset[int]:
@@ -145,24 +198,40 @@ class LexicalIndex:
         return frozenset(self._terms.rows[end - int(self._lengths.rows[row]) : end].tolist())
 
 
+def _largest(values: NDArray[np.floating], count: int) -> NDArray[np.intp]:
+    """Return the places of the ``count`` largest values above 0, and of those equal to the last."""
+    least = np.partition(values, -count)[-count] if len(values) > count else 0
+    return np.flatnonzero((values > 0) & (values >= least))
+
+
+def _counted(
+    texts: NDArray[Any], terms: NDArray[Any], times: NDArray[np.int64] | None = None
+) -> Occurrences:
+    """Return how often each text has each term."""
+    many = int(terms.max(initial=0)) + 1
+    pairs, places = np.unique(texts * many + terms, return_inverse=True)
+    return Occurrences(*np.divmod(pairs, many), np.bincount(places, times))
+
+
+def _together(found: Occurrences, groups: NDArray[np.int32]) -> Occurrences:
+    """Return the same of groups of texts."""
+    return _counted(groups[found.texts], found.terms, found.times)
+
+
 def _bm25(
-    counts: Mapping[str, int],
-    found: tuple[NDArray[np.intp], ...],
-    lengths: NDArray[np.int64],
-    count: int,
+    worth: NDArray[np.float64], found: Occurrences, lengths: NDArray[np.int64], count: int
 ) -> tuple[NDArray[np.float32], float]:
     """Return the score of every text, and that of an average one with each term once.
 
     Args:
-        counts: How often the question has each term.
-        found: Texts, the places in ``counts`` of terms that they have, and how often.
+        worth: The weight of each term.
+        found: Which texts have which terms.
         lengths: Of all texts, in terms.
         count: How many texts there are.
     """
-    texts, columns, times = found
-    having = np.bincount(columns, minlength=len(counts))
-    rarity = np.log1p((count - having + 0.5) / (having + 0.5)) ** RARITY
-    worth = np.array([*counts.values()]) * rarity
+    texts, terms, times = found
+    having = np.bincount(terms, minlength=len(worth))
+    worth = worth * np.log1p((count - having + 0.5) / (having + 0.5)) ** RARITY
     norms = K1 * (1 - B + B * lengths[texts] * count / max(lengths.sum(), 1))
-    values = worth[columns] * times * (K1 + 1) / (times + norms)
+    values = worth[terms] * times * (K1 + 1) / (times + norms)
     return np.bincount(texts, values, len(lengths)).astype(np.float32), float(worth.sum())

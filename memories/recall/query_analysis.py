@@ -12,16 +12,19 @@ from agent_brain.memories.recall.participants import Mention, Participants
 from agent_brain.memories.recall.tokenizer import ASKING, runs, terms
 
 _ASKS_WHEN = re.compile(r"\s*(?:when|how long|what (?:date|day|month|year))\b", re.I)
-_LATELY = re.compile(
-    r"\b(?:now|next|still|again|just|already|ready|today|current(?:ly)?|latest|recent(?:ly)?|"
-    r"these days|so far|updated?|continue)\b",
-    re.I,
+_SAY = (
+    "say|tell|give|write|mention|suggest|recommend|provide|list|explain|propose|describe|advise|"
+    "offer|share|show|name|answer|call|warn"
 )
-_OF_AGENT = re.compile(
-    r"\byou(?:'ve| have| had)? (?:just )?(?:said|told|ga?ve|wrote|mention|suggest|recommend|provid|"
-    r"list|explain|propos|describ|advis|offer|shar|show)"
-    r"|\byour (?:\w+ )?(?:answer|advice|suggestion|recommendation|explanation|list|reply|response)|"
-    r"\bremind me (?:of|what|which|who|how|where|when|about)\b",
+_SAID = (
+    "said|told|gave|given|wrote|written|mentioned|suggested|recommended|provided|listed|explained|"
+    "proposed|described|advised|offered|shared|showed|shown|named|answered|called|warned"
+)
+_OF_AGENT = re.compile(  # "can you recommend" asks for something new
+    rf"\bdid(?:n['’]?t)? you (?:\w+ )?(?:{_SAY})\b"
+    rf"|\byou(?:['’](?:ve|d)| have| had)? (?:\w+ )?(?:{_SAID})\b"
+    r"|\byour (?:\w+ )?(?:answer|advice|suggestion|recommendation|explanation|list|reply|response)"
+    r"|\bremind me (?:of|what|which|who|how|where|when|about)\b(?![^.?!]*\b(?:I|my|we)\b)",
     re.I,
 )
 _TIME_WORDS = frozenset(
@@ -32,6 +35,7 @@ _TIME_WORDS = frozenset(
 ) | frozenset(MONTHS)
 TIME_TERMS = frozenset(terms(_TIME_WORDS))
 _TOGETHER = re.compile(r"\b(?:and|both|or)\b|&|,", re.I)
+_MORE = re.compile(r"[.!,;:\n]\s|[。！，]")  # the end of a part of a text
 _QUESTION_MARKS = ("?", "？", "؟", "՞", "፧")
 
 _POSSESSIVE = re.compile(r"['’]s\b", re.I)
@@ -57,7 +61,6 @@ class Question:
         asks_when: Whether it asks for a time.
         dates: The days, or else months, that it names.
         spans: The days that it counts from the day of asking.
-        lately: Whether it has a word of the present, and so is about what was said lately.
         of_agent: Whether it asks for what the agent itself has said.
     """
 
@@ -67,7 +70,6 @@ class Question:
     asks_when: bool
     dates: tuple[Named, ...]
     spans: tuple[Span, ...]
-    lately: bool
     of_agent: bool
 
 
@@ -89,7 +91,6 @@ def read(question: str, participants: Participants, now: datetime | None = None)
         asks_when=_ASKS_WHEN.match(question) is not None,
         dates=tuple(named_dates(question)),
         spans=spans,
-        lately=_LATELY.search(question) is not None,
         of_agent=_OF_AGENT.search(question) is not None,
     )
 
@@ -152,6 +153,8 @@ def tells_time(term: str) -> bool:
     return term in TIME_TERMS or (len(term) == 4 and term.isdecimal())
 
 
-def asks(text: str) -> bool:
-    """Return whether a text ends like a question."""
-    return text.rstrip().endswith(_QUESTION_MARKS)
+def asks(text: str) -> float:
+    """Return 1 if a text is a question, 0.5 if it says something before it asks, 0 otherwise."""
+    if not text.rstrip().endswith(_QUESTION_MARKS):
+        return 0
+    return 0.5 if _MORE.search(text) else 1

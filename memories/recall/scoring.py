@@ -37,13 +37,13 @@ class Weights:
         answers: The match of the question right before it that someone else asked.
         fullness: Each unit of the logarithm of a message's words, up to :data:`LONG_ENOUGH`: "Wow,
             Ann!" answers nothing.
-        question: Subtracted from questions, which are rarely answers; but what a user tells an
-            assistant is often told with a request.
+        question: Subtracted from a message that only asks, and half of it from one that ends with a
+            question, which are rarely answers; but what a user tells an assistant is often told
+            with a request.
         sitting: The match of the whole conversation, up to a pause.
-        recent: The newest messages; the oldest get nothing.
-        lately: The same, if the question is about the present. That what was used lately is needed
-            again goes with the logarithm of its age: Anderson and Schooler 1991, "Reflections of
-            the environment in memory".
+        recent: The newest conversation, if it matches best; others get less, and the oldest
+            nothing. That what was used lately is needed again goes with the logarithm of
+            its age: Anderson and Schooler 1991, "Reflections of the environment in memory".
         user: Each unit of the logarithm of how many times longer the messages of others are than
             those of the user: with the length of answers grows what they say in passing.
         length: Subtracted for each unit of the logarithm of a message's words from
@@ -58,20 +58,21 @@ class Weights:
     neighbours: float = 0.1
     answers: float = 0.1
     fullness: float = 0.02
-    question: float = 0.05
+    question: float = 0.1
     sitting: float = 0.4
-    recent: float = 0.1
-    lately: float = 0.3
+    recent: float = 0.3
     user: float = 0.18
     length: float = 0.15
 
 
+UNRELATED = 0.02  # of the weight of age, for conversations without a word of the question
+ENOUGH = 2 / 3  # the share of a question's words that a message has if words show the subject
 WITH_VECTORS = Weights()
 # then only words show the subject, and one message has few of them
 WORDS_ALONE = replace(WITH_VECTORS, words=0.5, neighbours=0.2)
 
 # that the newest is asked for, or short messages are wanted, holds for one user's own life only
-AMONG_PEOPLE = {"fullness": 0.05, "sitting": 0.0, "recent": 0.0, "lately": 0.0, "length": 0.0}
+AMONG_PEOPLE = {"fullness": 0.05, "sitting": 0.0, "recent": 0.0, "length": 0.0}
 
 # The fit of a message with one cue only, where meaning is known too
 FIT_OF_WORDS = 0.5  # it has all words of the question
@@ -89,10 +90,9 @@ class Evidence:
         share: The share of the question's words, weighted by rarity, that the message has.
         speaker: The number of the person whom the question is about; None for nobody.
         tells_time: Whether the message has a word of time, if the question asks for one.
-        sittings: BM25 of each conversation, up to a pause.
+        sittings: How well each conversation, up to a pause, matches by words, from 0 to 1.
         terms: The numbers of the terms of the question.
         numerals: Those of them that have digits.
-        lately: Whether the question is about the present.
         of_agent: Whether it asks for what the agent has said.
         spans: The days that it names.
     """
@@ -105,7 +105,6 @@ class Evidence:
     sittings: Scores
     terms: frozenset[int]
     numerals: frozenset[int]
-    lately: bool
     of_agent: bool
     spans: list[Span]
 
@@ -135,7 +134,9 @@ def score(evidence: Evidence, features: Features) -> tuple[Scores, Parts]:
 def _circumstances(evidence: Evidence, features: Features, weights: Weights) -> Parts:
     """Return what speaks for messages besides that they match, and against them."""
     order, lengths, users = features.order(), features["length"], features["user"]
-    asks = features["asks"] & ~users if order.longer else features["asks"]
+    asks = features["asks"]
+    if order.longer:
+        asks = np.where(users, asks == 1, asks)
     parts = {"telling": np.minimum(lengths, LONG_ENOUGH) * np.float32(weights.fullness)}
     parts["telling"] -= asks * np.float32(weights.question)
     if not evidence.of_agent:
@@ -143,14 +144,11 @@ def _circumstances(evidence: Evidence, features: Features, weights: Weights) -> 
         parts["telling"] -= excess * np.float32(weights.length)
     if order.longer:
         parts["role"] = (users ^ evidence.of_agent) * np.float32(weights.user * order.longer)
-    best = evidence.sittings.max(initial=0)
-    if weights.sitting and best > 0:
-        parts["conversation"] = evidence.sittings[order.sitting] * np.float32(
-            weights.sitting / best
-        )
-    most = weights.lately if evidence.lately else weights.recent
-    if most:
-        parts["recent"] = order.recency * np.float32(most)
+    if weights.sitting:
+        about = evidence.sittings[order.sitting] * np.float32(_sure(evidence, weights))
+        parts["conversation"] = about * np.float32(weights.sitting)
+        counts = np.maximum(np.sqrt(about), np.float32(UNRELATED))
+        parts["recent"] = order.recency * counts * np.float32(weights.recent)
     return parts
 
 
@@ -183,12 +181,24 @@ def _subject(evidence: Evidence, features: Features, weights: Weights) -> Parts:
         parts["meaning"] = evidence.meaning.cosine
     best = evidence.words.max(initial=0)
     if best > 0:
-        parts["words"] = evidence.words * np.float32(weights.words / best)
+        parts["words"] = evidence.words * np.float32(
+            _sure(evidence, weights) * weights.words / best
+        )
     if evidence.tells_time is not None:
         parts["when"] = evidence.tells_time * np.float32(weights.when)
     if evidence.spans:
         parts["date"] = closeness(features.days(), evidence.spans) * np.float32(weights.date)
     return parts
+
+
+def _sure(evidence: Evidence, weights: Weights) -> float:
+    """Return how much the words count beside the meaning: less if no message has many of them.
+
+    Some message is always the best by words, even if it shares only "book" with the question.
+    """
+    if evidence.meaning is None or not weights.sitting:
+        return 1.0
+    return min(1.0, float(evidence.share.max(initial=0)) / ENOUGH)
 
 
 def _surroundings(subject: Scores, features: Features, weights: Weights) -> Parts:
@@ -245,11 +255,11 @@ def beside(scores: Scores, groups: NDArray[np.int32]) -> Scores:
 def asked_before(
     scores: Scores,
     groups: NDArray[np.int32],
-    asks: NDArray[np.bool_],
+    asks: NDArray[np.float32],
     speakers: NDArray[np.int32],
 ) -> Scores:
     """Return for each score the one before it, if that is a question by someone else."""
-    answered = (groups[1:] == groups[:-1]) & (speakers[1:] != speakers[:-1]) & asks[:-1]
+    answered = (groups[1:] == groups[:-1]) & (speakers[1:] != speakers[:-1]) & (asks[:-1] > 0)
     total = np.zeros_like(scores)
     total[1:] = scores[:-1] * answered
     return total

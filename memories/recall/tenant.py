@@ -16,7 +16,7 @@ from agent_brain.memories.recall.indexing import as_item
 from agent_brain.memories.sessions.listing import is_session, tenant_prefix
 from agent_brain.memories.store.log import MessageLog
 from agent_brain.memories.store.many import in_thread_if_many
-from agent_brain.memories.store.session import read_session_key
+from agent_brain.memories.store.session import long_term_session, read_session_key
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,24 +50,34 @@ class TenantSessions:
     async def but(self, session: str) -> list[VectorMemory]:
         """Return the memories of all sessions but ``session``, as they are in the journal now."""
         async with self._lock:
-            names = {
-                key: read_session_key(key)[0]
-                for key in await self._journal.sessions(self._prefix)
-                if is_session(key)
-            }
+            lasts = await self._journal.lasts(self._prefix)
+            names = {key: read_session_key(key)[0] for key in lasts if is_session(key)}
             for key in self._memories.keys() - names.keys():
                 await self._memories.pop(key).aclose()
-            others = [key for key, name in names.items() if name != session]
+            copies = {long_term_session(name) for name in names.values()}  # the same messages
+            others = [
+                key
+                for key, name in names.items()
+                if name not in copies and session not in (name, long_term_session(name))
+            ]
             for key in others:
                 if key not in self._memories:
                     self._memories[key] = self._make(names[key])
-                await self._memories[key].open()
+                if not _has_read(self._memories[key], lasts[key]):
+                    await self._memories[key].open()
             return [self._memories[key] for key in others]
 
     async def aclose(self) -> None:
         """Close the memories."""
         while self._memories:
             await self._memories.popitem()[1].aclose()
+
+
+def _has_read(memory: VectorMemory, last: int) -> bool:
+    """Return whether a memory has nothing to read if this is the last entry of its session."""
+    store = memory.store
+    known = store.session is not None and store.session.last == last
+    return known and not store.stale and not store.expiry
 
 
 class Part(NamedTuple):
@@ -84,6 +94,9 @@ class Together:
 
     Args:
         tools: Have results of tools in the other sessions too.
+
+    Attributes:
+        parts: The names of the sessions and what they have, by number.
     """
 
     def __init__(self, *, tools: bool) -> None:
@@ -92,7 +105,7 @@ class Together:
         self._lock = anyio.Lock()
         self._numbers: dict[str, str] = {}  # by the names of sessions
         self._next = count()
-        self._parts: dict[str, tuple[str, Part]] = {}  # names and parts by the numbers
+        self.parts: dict[str, tuple[str, Part]] = {}
         self._known: dict[str, dict[str, Message | str | None]] = {}  # what was indexed
         self._places: dict[str, tuple[int, int]] = {}
 
@@ -113,8 +126,8 @@ class Together:
                 self._places.pop(number, None)
             for name in parts.keys() - self._numbers.keys():
                 self._numbers[name] = str(next(self._next))
-            self._parts = {self._numbers[name]: (name, part) for name, part in parts.items()}
-            for number, (name, part) in self._parts.items():
+            self.parts = {self._numbers[name]: (name, part) for name, part in parts.items()}
+            for number, (name, part) in self.parts.items():
                 place = part.log.last, len(part.log)
                 if self._places.get(number) != place:
                     tools = self._tools or name == own
@@ -139,7 +152,7 @@ class Together:
     def find(self, item_id: str) -> tuple[str, Message | None]:
         """Return the session of an item, and the message."""
         number, _, message_id = item_id.partition(":")
-        name, part = self._parts[number]
+        name, part = self.parts[number]
         return name, part.log.get(message_id)
 
     def id_in(self, session: str, message_id: str) -> str:
@@ -148,7 +161,7 @@ class Together:
 
     @property
     def _vectors(self) -> dict[str, Vectors]:
-        return {number: part.vectors for number, (_, part) in self._parts.items()}
+        return {number: part.vectors for number, (_, part) in self.parts.items()}
 
     @property
     def embedder(self) -> Embedder | None:

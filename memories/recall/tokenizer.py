@@ -102,7 +102,7 @@ def runs(text: str) -> list[str]:
     """
     if text.isascii():
         return _ASCII.findall(text.lower())
-    apart = unicodedata.normalize("NFKD", text.casefold())
+    apart = unicodedata.normalize("NFKD", text.casefold().replace("ı", "i"))
     return _ANY.findall(unicodedata.normalize("NFKC", _OPTIONAL.sub("", apart)))
 
 

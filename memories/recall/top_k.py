@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 Scores = NDArray[np.float32]
 COMPARED = 10  # of the best messages
+ALIKE = 0.25  # the part of their terms that two messages share ("I live in Rome", "… in Paris")
 MATCH = 0.3  # of that of the best, for messages that say something about what is asked
 SPREAD, SPREAD_OVER = 0.15, 512  # weight of the logarithm of a group's better rows, best rows
 STRETCHES = 4  # for each score that is looked for
@@ -69,39 +70,36 @@ def spread(scores: Scores, groups: NDArray[np.int32]) -> Scores:
     return added
 
 
-def newer_first(
-    scores: Scores,
-    own: Scores,
-    times: NDArray[np.float64],
-    likeness: Callable[[int, int], float],
-) -> Scores:
+def newer_first(scores: Scores, own: Scores, precedence: Callable[[int, int], float]) -> Scores:
     """Return what to add to ``scores`` so that newer statements come before older ones.
 
     Facts change: "I live in Rome", and later "I moved to Porto". Of the best messages those that
     match the question by themselves, at least a third as well as the best, probably say something
-    about the same thing if they are alike. Each older one gets the most similar newer one of the
-    same speaker before it, if that comes later; the order of all others stays as it is.
+    about the same thing if they are alike. Of those that come later, all that are alike and
+    belong before one of them are moved there, or else the one that belongs there most, each once;
+    the order of all others stays as it is.
 
     Args:
         scores: The score of each row.
         own: How well each row matches by itself.
-        times: When each row was said.
-        likeness: Returns how alike two rows are; 0 if they are about different things.
+        precedence: Returns how much a row belongs before another one; 0 if it does not.
     """
     added = np.zeros(len(scores), np.float32)
     best = best_first(scores, COMPARED)
     match = max(own[best].max(initial=0), 0) * MATCH
     about = [row for row in best if own[row] >= match]
-    age = {row: (np.nan_to_num(times[row], nan=-np.inf), row) for row in about}
     order, moved = [*best], set[int]()
-    for older in about:
-        later = order[order.index(older) + 1 :]
-        newer = {row: likeness(older, row) for row in later if row in age and age[row] > age[older]}
-        row = max(newer, key=newer.__getitem__, default=older)
-        if newer.get(row) and row not in moved:
-            moved.add(row)
-            order.remove(row)
-            order.insert(order.index(older), row)
+    for other in about:
+        place = order.index(other)
+        later = [row for row in order[place + 1 :] if row in about and row not in moved]
+        found = {row: precedence(row, other) for row in later}
+        most = max(found.values(), default=0)
+        for row in later:
+            if found[row] > 0 and found[row] >= min(most, ALIKE):
+                moved.add(row)
+                order.remove(row)
+                order.insert(place, row)
+                place += 1
     if moved:
         least = np.float32(np.inf)
         for row, score in zip(order, scores[best].tolist(), strict=True):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypedDict
 
 from pydantic import BaseModel, Field, JsonValue
 
@@ -44,6 +45,13 @@ class InnerRequest(BaseModel, defer_build=True):
     foreign: bool = False
 
 
+class OpenRequests(TypedDict, total=False):
+    """What waits for a person, as a result has it."""
+
+    approvals: Sequence[Action]
+    questions: Mapping[str, str]
+
+
 class HumanRequests(BaseModel, defer_build=True):
     """What a person is asked in the current step, and what they have answered so far.
 
@@ -53,7 +61,10 @@ class HumanRequests(BaseModel, defer_build=True):
             own question has the ID ``""``, that of a state in a branch the names of the states and
             branches around it, joined by ``/``.
         decisions: Decisions by the ID of the call.
+        schemas: The JSON Schemas of their answers, by the ID of the question; not of free texts.
         answers: Answers by the ID of the question.
+        changed: The arguments of calls that a person is asked about with others than the model's.
+        again: The calls that run again with the answers to their questions, which are kept here.
         uncertain: IDs of calls that may have taken effect before the run was interrupted, of which
             the person says whether they run again.
         calls: The calls that wait for a decision or ask a question, those of branches too. Two
@@ -65,7 +76,10 @@ class HumanRequests(BaseModel, defer_build=True):
     approvals: list[str] = Field(default_factory=list)
     questions: dict[str, str] = Field(default_factory=dict)
     decisions: dict[str, Decision] = Field(default_factory=dict)
-    answers: dict[str, str] = Field(default_factory=dict)
+    schemas: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    answers: dict[str, JsonValue] = Field(default_factory=dict)
+    changed: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
+    again: dict[str, list[JsonValue]] = Field(default_factory=dict)
     uncertain: list[str] = Field(default_factory=list)
     calls: list[Action] = Field(default_factory=list)
     inside: dict[str, InnerRequest] = Field(default_factory=dict)
@@ -85,9 +99,17 @@ class HumanRequests(BaseModel, defer_build=True):
         yield from self.approvals
         yield from self.questions
 
-    def ask_approval(self, actions: Iterable[Action], uncertain: Iterable[str]) -> None:
+    def ask_approval(
+        self,
+        actions: Iterable[Action],
+        uncertain: Iterable[str],
+        changed: Mapping[str, dict[str, JsonValue]],
+    ) -> None:
         """Note that calls wait for a decision, in place of the earlier ones of this memory."""
         asked = [*actions]
+        for action in asked:
+            self.changed.pop(action.id, None)
+        self.changed.update(changed)
         self.approvals = [a.id for a in asked] + [i for i in self.approvals if i in self.inside]
         self.uncertain = [*uncertain, *(i for i in self.uncertain if i in self.inside)]
         for call_id in self.uncertain:
@@ -95,10 +117,26 @@ class HumanRequests(BaseModel, defer_build=True):
                 self.decisions.pop(call_id, None)
         self._add_calls(asked)
 
-    def ask(self, question_id: str, prompt: str, calls: Iterable[Action] = ()) -> None:
+    def ask(
+        self,
+        question_id: str,
+        prompt: str,
+        schema: dict[str, Any] | None = None,
+        calls: Iterable[Action] = (),
+    ) -> None:
         """Note a question, with the call that asks it, if one does."""
         self.questions[question_id] = prompt
+        self.schemas.pop(question_id, None)
+        if schema is not None:
+            self.schemas[question_id] = schema
         self._add_calls(calls)
+
+    def answers_for(self, call_id: str) -> list[JsonValue] | None:
+        """Return the answers that a call runs again with, or None; the newest is added."""
+        known = self.again.get(call_id)
+        if known is not None and call_id in self.answers:
+            known.append(self.answers.pop(call_id))
+        return known
 
     def _add_calls(self, calls: Iterable[Action]) -> None:
         known = {call.id: call for call in (*self.calls, *calls)}
@@ -138,7 +176,7 @@ class HumanRequests(BaseModel, defer_build=True):
             self.decisions.pop(key, None)
             self.answers.pop(key, None)
             if call_id in asked.questions:
-                self.questions[key] = asked.questions[call_id]
+                self.ask(key, asked.questions[call_id], asked.schemas.get(call_id))
             else:
                 self.approvals.append(key)
             if call_id in asked.uncertain:
@@ -159,7 +197,7 @@ class HumanRequests(BaseModel, defer_build=True):
             key, number = f"{call_id or 'question'}@{names}{again}", number + 1
         return key
 
-    def of_branch(self, branch: str, wait: str) -> tuple[dict[str, Decision], dict[str, str]]:
+    def of_branch(self, branch: str, wait: str) -> tuple[dict[str, Decision], dict[str, JsonValue]]:
         """Return what was decided and answered for a wait of a branch, by the IDs there."""
         mine = {
             key: inner.id
@@ -171,7 +209,7 @@ class HumanRequests(BaseModel, defer_build=True):
             {mine[key]: answer for key, answer in self.answers.items() if key in mine},
         )
 
-    def record(self, decisions: Mapping[str, Decision], answers: Mapping[str, str]) -> None:
+    def record(self, decisions: Mapping[str, Decision], answers: Mapping[str, JsonValue]) -> None:
         """Record what the person decided and answered; these requests no longer wait."""
         self.decisions.update(decisions)
         self.answers.update(answers)
@@ -186,13 +224,14 @@ class HumanRequests(BaseModel, defer_build=True):
         """Remove everything about the calls of these IDs."""
         self._keep_waiting(lambda key: key not in calls)
         self.uncertain = [call_id for call_id in self.uncertain if call_id not in calls]
-        for register in (self.decisions, self.answers, self.inside):
+        for register in (self.decisions, self.answers, self.changed, self.again, self.inside):
             for call_id in register.keys() & set(calls):
                 del register[call_id]
 
     def _keep_waiting(self, stays: Callable[[str], bool]) -> None:
         self.approvals = [call_id for call_id in self.approvals if stays(call_id)]
         self.questions = {key: text for key, text in self.questions.items() if stays(key)}
+        self.schemas = {key: schema for key, schema in self.schemas.items() if stays(key)}
         self._add_calls(())
 
 
@@ -203,3 +242,11 @@ def key_of_branch(branch: str) -> str:
 
 def _renamed(call: Action, call_id: str) -> Action:
     return call.model_copy(update={"id": call_id})
+
+
+def open_requests(requests: HumanRequests | None) -> OpenRequests:
+    """Return the calls and questions that wait; none without requests."""
+    if requests is None:
+        return {}
+    approvals = [call for call in requests.calls if call.id in requests.approvals]
+    return {"approvals": approvals, "questions": dict(requests.questions)}

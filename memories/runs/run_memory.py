@@ -29,6 +29,7 @@ from agent_brain.memories.runs.counts import Counts
 from agent_brain.memories.runs.turn_notes import MOST, TurnNote, with_current
 from agent_brain.memories.runs.turns import StoredResult, TurnRecord, result_of, turns_of
 from agent_brain.memories.runs.work import RunWork, set_run_work, working_for
+from agent_brain.memories.tool_search import SEARCH_TOOLS, ToolSearch
 from agent_brain.memories.views.groups import arranged
 from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
@@ -88,21 +89,29 @@ class RunMemory(ABC):
     def next_action(self, action: Action | None) -> None:
         self.control.request_calls([] if action is None else [action])
 
-    def offered_tools(self) -> Mapping[str, BaseTool]:
-        """Return the tools that a model is offered now, by name; do not change the mapping.
-
-        Those that :meth:`allow_tools` allows and, once a result was cut, the one that reads the
-        rest of it.
-        """
+    def allowed_tools(self) -> dict[str, BaseTool]:
+        """Return the tools that :meth:`allow_tools` allows, by name."""
         scope = self.control.tool_scope
-        if scope is None and not self.control.results_cut:
-            return self.available_tools
-        offered = {
+        return {
             name: tool
             for name, tool in self.available_tools.items()
             if scope is None or scope.allows(name)
         }
-        if self.control.results_cut:
+
+    def offered_tools(self) -> Mapping[str, BaseTool]:
+        """Return the tools that a model is offered now, by name; do not change the mapping.
+
+        Those that :meth:`allow_tools` allows and, if they are to be searched for, that were found;
+        once a result was cut, the one that reads the rest of it.
+        """
+        control, search = self.control, self.available_tools.get(SEARCH_TOOLS)
+        if search is None and control.tool_scope is None and not control.results_cut:
+            return self.available_tools
+        offered = self.allowed_tools()
+        if isinstance(search, ToolSearch) and SEARCH_TOOLS in offered:
+            search.check_names(self.available_tools)
+            offered = search.offered(offered, control.found_tools)
+        if control.results_cut:
             from agent_brain.memories.views.truncated_results import READ_RESULT, read_result
 
             offered.setdefault(READ_RESULT, read_result)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import pairwise
 from typing import Any
@@ -11,7 +11,9 @@ from typing import Any
 from agent_brain.memories.control import SUSPENDED, Control
 from agent_brain.memories.message import Message, Role
 from agent_brain.memories.runs.counts import Spent
+from agent_brain.memories.runs.human_requests import open_requests
 from agent_brain.memories.runs.turn_notes import TurnNote
+from agent_brain.tools.action import Action
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +62,8 @@ class StoredResult:
         run_id: The ID of the run.
         finish_reason: Why the model response that gave the answer ended, if the provider said so.
         wake_at: When a run that sleeps is to be resumed (aware, UTC).
+        approvals: The calls that wait for a person's decision.
+        questions: The questions that wait for a person's answer, by their IDs.
     """
 
     answer: str
@@ -73,6 +77,8 @@ class StoredResult:
     finish_reason: str | None
     wake_at: datetime | None
     output_class: str | None = None
+    approvals: Sequence[Action] = ()
+    questions: Mapping[str, str] = field(default_factory=dict)
 
 
 def turns_of(
@@ -129,6 +135,7 @@ def result_of(turns: Sequence[TurnRecord], control: Control) -> StoredResult | N
         finish_reason=control.finish_reason,
         wake_at=control.wake_at,
         output_class=control.output_class,
+        **open_requests(control.human_requests),
     )
 
 
@@ -144,7 +151,7 @@ def is_answer(message: Message) -> bool:
     """Return whether ``message`` is text or pictures of the model for the reader, no thought."""
     return (
         message.role is Role.ASSISTANT
-        and bool(message.content or message.metadata.get("images"))
+        and bool(message.content or message.attachments)
         and not message.tool_calls
         and not message.metadata.get("thought")
     )

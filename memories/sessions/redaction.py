@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from pydantic import JsonValue
+from pydantic_core import from_json
 
+from agent_brain.common.text import has_folded
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.journal.entry import Entry, from_line, to_line
 from agent_brain.memories.sessions.copies import read_entries
+from agent_brain.memories.store.erasure import Erasure
 
 FORGOTTEN = "[forgotten]"
 
@@ -22,7 +26,7 @@ async def redact(journal: Journal, key: str, parts: Iterable[str]) -> bool:
     Args:
         journal: The journal. One that cannot replace entries loses all of them.
         key: The key.
-        parts: The texts, in lower case.
+        parts: The texts, folded.
     """
     entries = await read_entries(journal, key)
     changed = [*_redacted(entries, [*parts])]
@@ -37,29 +41,54 @@ async def redact(journal: Journal, key: str, parts: Iterable[str]) -> bool:
 
 def _redacted(entries: Iterable[Entry], parts: list[str]) -> Iterator[Entry]:
     copies = [replace(made, data=from_line(to_line(made.data))) for made in entries]
-    pieces: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    streams: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for made in copies:
         for event in _pieces(made.data):
-            source = (*event.get("path", ()), event.get("response_id"), event.get("thought"))
-            pieces.setdefault(source, []).append(event)
-    for of_one_text in pieces.values():
-        texts = _hide([piece["text"] for piece in of_one_text], parts)
-        for piece, text in zip(of_one_text, texts, strict=True):
-            piece["text"] = text
+            known = ("kind", "response_id", "thought", "id")  # the last one of a call
+            source = (*event.get("path", ()), *map(event.get, known))
+            streams.setdefault(source, []).append(event)
+    for events in streams.values():
+        if events[0]["kind"] == "partial_output":
+            _hide_growing(events, parts)
+        else:
+            _hide_pieces(events, parts)
     for made in copies:
         yield replace(made, data=_without(made.data, parts))
 
 
 def _pieces(data: JsonValue) -> Iterator[dict[str, Any]]:
-    """Yield the pieces of a text that is streamed, which together may contain what none does."""
+    """Yield the events of streams: several together may contain what none does."""
     if isinstance(data, list):
         for item in data:
             yield from _pieces(item)
     elif isinstance(data, dict):
-        if data.get("kind") == "text_delta" and isinstance(data.get("text"), str):
+        kind, is_text = data.get("kind"), isinstance(data.get("text"), str)
+        if (is_text and kind in ("text_delta", "action_delta")) or kind == "partial_output":
             yield data
         for item in data.values():
             yield from _pieces(item)
+
+
+def _hide_pieces(events: list[dict[str, Any]], parts: list[str]) -> None:
+    """Hide texts in the pieces of one, which may be JSON with escapes."""
+    texts = _hide([event["text"] for event in events], parts)
+    with suppress(ValueError, TypeError):  # no JSON; half a character
+        if _quotes(parts)(from_json("".join(texts), allow_partial="trailing-strings")):
+            texts = [FORGOTTEN, *[""] * (len(texts) - 1)]
+    for event, text in zip(events, texts, strict=True):
+        event["text"] = text
+
+
+def _hide_growing(events: list[dict[str, Any]], parts: list[str]) -> None:
+    """Hide texts in an object that grows; what came before has the beginnings of them."""
+    if any(map(_quotes(parts), (event.get("output") for event in events))):
+        for event in events:
+            event["output"] = events[-1].get("output")
+
+
+def _quotes(parts: list[str]) -> Callable[[JsonValue], bool]:
+    """Return a function that says whether a JSON value has one of ``parts``."""
+    return Erasure(parts=frozenset(parts)).finder()
 
 
 def _without(value: Any, parts: list[str]) -> Any:
@@ -75,12 +104,13 @@ def _without(value: Any, parts: list[str]) -> Any:
 def _hide(texts: list[str], parts: list[str]) -> list[str]:
     """Return the pieces of one text without ``parts``, also where they are cut across pieces."""
     whole = "".join(texts)
-    if not any(part in whole.casefold() for part in parts):
+    if not any(has_folded(whole, part) for part in parts):
         return texts
-    hidden, found = list(whole), re.compile("|".join(map(re.escape, parts)), re.IGNORECASE)
+    several = (r"\s+".join(map(re.escape, part.split())) for part in parts)
+    hidden, found = list(whole), re.compile("|".join(several), re.IGNORECASE)
     for match in found.finditer(whole):
         hidden[match.start() : match.end()] = [FORGOTTEN, *[""] * (len(match[0]) - 1)]
-    if any(part in "".join(hidden).casefold() for part in parts):  # other letters, the same text
+    if any(has_folded("".join(hidden), part) for part in parts):  # other letters, the same text
         hidden = [FORGOTTEN, *[""] * (len(whole) - 1)]
     kept, at = [], 0
     for text in texts:

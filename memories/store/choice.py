@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from agent_brain.common.text import folded
 from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.message import Message
 from agent_brain.memories.store.erasure import LEAST_LETTERS, contains
@@ -29,7 +30,7 @@ class Choice:
         fits: Whether a message is.
         ids: The IDs that the choice is limited to, if it is.
         text: The text that messages are chosen by, if they are.
-        parts: Texts in lower case that are to be forgotten wherever they are, not only in messages.
+        parts: Texts, folded, that are to be forgotten wherever they are, not only in messages.
     """
 
     fits: Callable[[Message], bool]
@@ -64,8 +65,11 @@ def forgettable(ids: Names | None, which: ForgetOptions, now: datetime) -> Choic
     """
     if ids is None and all(given is None for given in which.values()):
         raise MemoryUseError("Say which messages to forget; clear() removes all of them")
-    for option in ("text", "where"):
-        if which.get(option) in ("", {}):
+    text = which.get("text")
+    part = "" if text is None else folded(checked_text("text=", text))
+    given = {"text": None if text is None else part, "where": which.get("where")}
+    for option, value in given.items():
+        if value in ("", {}):
             raise MemoryUseError(
                 f"{option}= is empty, which fits every message. Say which messages to forget; "
                 "clear() removes all of them"
@@ -82,8 +86,6 @@ def forgettable(ids: Names | None, which: ForgetOptions, now: datetime) -> Choic
         name=which.get("name"),
         tags=which.get("tags"),
     ).predicate()
-    text = which.get("text")
-    part = "" if text is None else checked_text("text=", text).casefold()
     wanted = None if ids is None else names("ids", ids)
     alone = wanted is None and [name for name in which if which[name] is not None] == ["text"]  # type: ignore[literal-required]
     return Choice(
@@ -95,5 +97,5 @@ def forgettable(ids: Names | None, which: ForgetOptions, now: datetime) -> Choic
         ),
         wanted,
         text,
-        frozenset([part] if alone and len(part.strip()) >= LEAST_LETTERS else ()),
+        frozenset([part] if alone and len(part) >= LEAST_LETTERS else ()),
     )

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import unquote_to_bytes
 
+from agent_brain.common.text import folded, has_folded
 from agent_brain.memories.control import Control
-from agent_brain.memories.journal.entry import to_line
-from agent_brain.memories.message import Message, Role
+from agent_brain.memories.message import Attachment, Message, Role
 
+_ESCAPED = re.compile(r"\\(.)")  # in a line of JSON
 LEAST_LETTERS = 2  # shorter texts are too common to be quotes
+_TEXTS = ("text/", "application/json", "application/xml", "application/yaml")  # types of files
 _BESIDE = ("name", "sent_from", "send_to", "tags", "metadata", "tool_calls", "attachments")
 
 
@@ -20,8 +25,8 @@ class Erasure:
 
     Attributes:
         calls: IDs of the calls that the messages asked for.
-        texts: What must not be quoted as whole words, in lower case.
-        parts: What must not be there at all, also as a part of a word, in lower case.
+        texts: What must not be quoted as whole words, folded.
+        parts: What must not be there at all, also as a part of a word, folded.
         everything: Whether all messages were removed.
         for_good: Whether no copy may stay; otherwise only the calls must not run.
         ends_run: Whether a run that waits or was interrupted ends, as one of its branches lost
@@ -37,7 +42,7 @@ class Erasure:
 
     def finder(self) -> Callable[[Any], bool]:
         """Return a function that says whether a JSON value quotes something that is gone."""
-        return lambda value: any(self._is_quoted_in(leaf.casefold()) for leaf in leaves(value))
+        return lambda value: any(self._is_quoted_in(folded(leaf)) for leaf in leaves(value))
 
     def _is_quoted_in(self, said: str) -> bool:
         return any(part in said for part in self.parts) or any(
@@ -46,8 +51,12 @@ class Erasure:
 
     def line_finder(self) -> Callable[[str], bool]:
         """Return a function that says whether an entry, as JSON text, contains one of ``parts``."""
-        parts = [to_line(part)[1:-1] for part in self.parts]
-        return lambda line: any(part in line.casefold() for part in parts)
+        return lambda line: any(has_folded(_ESCAPED.sub(_read, line), part) for part in self.parts)
+
+
+def _read(escaped: re.Match[str]) -> str:
+    """Return what stands for a character in JSON as it is compared."""
+    return " " if escaped[1] in "nrtfb" else escaped[1]
 
 
 def _has_words(said: str, text: str) -> bool:
@@ -88,7 +97,7 @@ def forgotten(
     texts = [text or "", *(leaf for message in chosen for leaf in said_in(message))]
     return Erasure(
         calls=deleted(chosen).calls,
-        texts=frozenset(t.strip().casefold() for t in texts if len(t.strip()) >= LEAST_LETTERS),
+        texts=frozenset(folded(t) for t in texts if len(t.strip()) >= LEAST_LETTERS),
         parts=parts,
         everything=everything,
         for_good=True,
@@ -131,6 +140,9 @@ def _quoting_calls(control: Control, quotes: Callable[[Any], bool]) -> Iterator[
         result = None if begun.result is None else [*texts_of(begun.result)]
         if quotes([begun.action.args, begun.action.unparsed, result]):
             yield call_id
+    for call_id, args in ({} if asked is None else asked.changed).items():
+        if quotes(args):
+            yield call_id
     for call_id, decided in ({} if asked is None else asked.decisions).items():
         if quotes([decided.args, decided.reason]):
             yield call_id
@@ -141,7 +153,7 @@ def _take_quotes(control: Control, quotes: Callable[[Any], bool]) -> bool:
     found = False
     registers: list[dict[str, Any]] = [control.scratch, control.session, control.ended]
     if (asked := control.human_requests) is not None:
-        registers += [asked.questions, asked.answers]
+        registers += [asked.questions, asked.schemas, asked.answers, asked.again]
     for register in registers:
         for name in [name for name, value in register.items() if quotes(value)]:
             del register[name]
@@ -164,12 +176,12 @@ def said_in(message: Message) -> Iterator[str]:
 
 
 def contains(message: Message, part: str) -> bool:
-    """Return whether a message contains a text, which is in lower case."""
-    if part in message.content.casefold():
+    """Return whether a message contains a text, which is folded."""
+    if has_folded(message.content, part):
         return True
     fields = message.__dict__
     return any(fields[name] for name in _BESIDE) and any(
-        part in said.casefold() for said in texts_of(message)
+        has_folded(said, part) for said in texts_of(message)
     )
 
 
@@ -184,7 +196,19 @@ def texts_of(message: Message) -> Iterator[str]:
     for call in message.tool_calls:
         yield from leaves([call.args, call.unparsed])
     for attached in message.attachments:
-        yield from filter(None, (attached.name, attached.url, attached.data))
+        yield from filter(None, (attached.name, attached.url, attached.data, _text_in(attached)))
+
+
+def _text_in(attached: Attachment) -> str:
+    """Return what a text file says; empty if it is another file, or its bytes are elsewhere."""
+    head, comma, data = (attached.url or f"data:;base64,{attached.data}").partition(",")
+    if not (attached.media_type.startswith(_TEXTS) and comma and head.startswith("data:")):
+        return ""
+    raw = unquote_to_bytes(data)
+    try:
+        return (b64decode(raw) if head.endswith(";base64") else raw).decode(errors="replace")
+    except ValueError:
+        return ""
 
 
 def _plain(value: Any) -> Any:

@@ -59,7 +59,7 @@ class Forgetting:
 
     Attributes:
         ids: The IDs of messages in branches.
-        texts: Texts in lower case, wherever they are.
+        texts: Texts, folded, wherever they are.
     """
 
     ids: Sequence[str]

@@ -37,7 +37,13 @@ class Exported(Memory):
         Args:
             path: A JSON file to write; an existing one is replaced.
         """
-        return await write_export(await self.snapshot(), path)
+        snapshot = await self.snapshot()
+        data = snapshot.model_copy(update={"messages": [], "views": {}}).model_dump(mode="json")
+        data["messages"] = await in_thread_if_many(snapshot.messages, _as_data)
+        data["views"] = snapshot.views
+        if path is not None:
+            await to_thread.run_sync(_write, data, Path(path))
+        return data
 
     async def load(
         self,
@@ -62,20 +68,15 @@ class Exported(Memory):
             SnapshotError: It is not an export.
             MemoryUseError: Not exactly one of ``data``, ``path`` and ``text`` is given.
         """
-        await load_into(self, data, path=path, text=text, merge=merge)
+        snapshot = await read_export(data, path=path, text=text)
+        if merge:
+            await self.update(snapshot.messages)
+        else:
+            if not isinstance(data, Snapshot | Mapping) and path is None and text is None:
+                snapshot.control = control = self.control.model_copy(deep=True)  # of the session
+                forget_in_control(control, Erasure(everything=True, for_good=True), live=False)
+            await self.restore(snapshot)
         return len(await self.goal()) + len(await self.dump())
-
-
-async def write_export(
-    snapshot: Snapshot, path: str | PathLike[str] | None = None
-) -> dict[str, Any]:
-    """Return ``snapshot`` as plain data; also write it to the file ``path``, atomically."""
-    data = snapshot.model_copy(update={"messages": [], "views": {}}).model_dump(mode="json")
-    data["messages"] = await in_thread_if_many(snapshot.messages, _as_data)
-    data["views"] = snapshot.views
-    if path is not None:
-        await to_thread.run_sync(_write, data, Path(path))
-    return data
 
 
 def _as_data(messages: list[Message]) -> list[dict[str, Any]]:
@@ -92,7 +93,7 @@ async def read_export(
     path: str | PathLike[str] | None = None,
     text: str | None = None,
 ) -> Snapshot:
-    """Return what :func:`write_export` returned or wrote, or a list of messages, as a snapshot.
+    """Return what :meth:`Exported.export` returned or wrote, or a list of messages, as a snapshot.
 
     Raises:
         SnapshotError: It is neither.
@@ -124,25 +125,6 @@ async def read_export(
         raise SnapshotError(f"This is neither an export nor a list of messages: {error}") from error
     snapshot.check()
     return snapshot
-
-
-async def load_into(
-    memory: Memory,
-    data: Loadable = None,
-    *,
-    path: str | PathLike[str] | None = None,
-    text: str | None = None,
-    merge: bool = False,
-) -> None:
-    """Load an export into ``memory``; see :meth:`StoredMemory.load`."""
-    snapshot = await read_export(data, path=path, text=text)
-    if merge:
-        await memory.update(snapshot.messages)
-        return
-    if not isinstance(data, Snapshot | Mapping) and path is None and text is None:
-        snapshot.control = memory.control.model_copy(deep=True)  # of the session, not the run
-        forget_in_control(snapshot.control, Erasure(everything=True, for_good=True), live=False)
-    await memory.restore(snapshot)
 
 
 def content_of(snapshot: Snapshot, control: Control) -> list[Change]:

@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias, TypedDict
 
 from pydantic import JsonValue
 
+from agent_brain.common.text import folded
 from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.message import Message, Role
 from agent_brain.memories.store.erasure import contains
@@ -57,8 +58,8 @@ class Query:
         sent_from: Sent by one of these.
         tags: With at least one of these tags.
         without_tags: With none of these tags.
-        text: Containing this text, ignoring case, anywhere but in IDs, times, and the names of
-            tools and states.
+        text: Containing this text, whatever the case and the spaces, anywhere but in IDs, times,
+            and the names of tools and states.
         where: A function of the message, or values that its metadata must have.
         since: Of this moment or later: when it happened (``occurred_at``), else was created.
         until: Of before this moment, likewise.
@@ -106,7 +107,7 @@ class Query:
             unwanted = names("without_tags", self.without_tags)
             yield lambda m: unwanted.isdisjoint(m.tags)
         if self.text is not None:
-            text = checked_text("text=", self.text).casefold()
+            text = folded(checked_text("text=", self.text))
             yield lambda m: contains(m, text)
         if self.where is not None:
             yield _where(self.where)

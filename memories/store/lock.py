@@ -23,15 +23,12 @@ class Lock:
         try:
             await self._lock.acquire()
         except BaseException:
-            self._leave()
+            self._users -= 1
+            self._lock = self._lock if self._users else None
             raise
 
     async def __aexit__(self, *_: object) -> None:
         assert self._lock is not None
         self._lock.release()
-        self._leave()
-
-    def _leave(self) -> None:
         self._users -= 1
-        if not self._users:
-            self._lock = None
+        self._lock = self._lock if self._users else None

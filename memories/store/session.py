@@ -37,6 +37,7 @@ from agent_brain.tools.context import current_call
 log = get_logger(__name__)
 History: TypeAlias = int | Literal["all", "last"]
 USER_SESSION = "(user)"  # has what is known about the tenant; it is no conversation
+LONG = "long"  # what a snapshot and the name of a session call a long-term memory
 PRUNE_AT = 128  # outdated entries that may gather before they are removed
 
 
@@ -49,6 +50,11 @@ def read_session_key(key: str) -> tuple[str, str | None]:
     """Return the session and the tenant of a key that :func:`session_key` returned."""
     tenant, session, *_ = json.loads(key)
     return session, tenant
+
+
+def long_term_session(session: str) -> str:
+    """Return the name of the session with the long-term memory of a layered memory by name."""
+    return json.dumps([session, LONG])
 
 
 def branch_key(key: str, *names: str) -> str:

@@ -40,7 +40,7 @@ async def edit(log: UserLog, name: str, text: str, expect: int | None, now: date
                 f"Block {name!r} is {now_there}, and version {expect} was to be replaced. Nothing "
                 "was written: read it again"
             )
-        if not versions and len({block.name for block in log.all(Block)}) >= MOST_BLOCKS:
+        if not versions and len({block.name for block in log.known.all(Block)}) >= MOST_BLOCKS:
             raise MemoryUseError(f"There are {MOST_BLOCKS} blocks already, the most allowed")
         written[:] = [Block(name=name, text=text, version=at + 1, at=now)]
         return written

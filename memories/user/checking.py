@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -12,17 +12,29 @@ from pydantic import AwareDatetime, BaseModel, Field, ValidationError
 from agent_brain.common.text import cut_line
 from agent_brain.common.values import error_lines
 from agent_brain.memories.message import Message, Role
-from agent_brain.memories.user.facts import OWN, USER, Again, Fact, Kind, Origin, Source
-from agent_brain.memories.user.novelty import POLITE
+from agent_brain.memories.user.facts import (
+    INSTRUCTION,
+    LIVE,
+    OWN,
+    USER,
+    Again,
+    Fact,
+    Kind,
+    Origin,
+    Source,
+    as_name,
+)
 from agent_brain.memories.user.origins import (
     data_in,
     has_quote,
     least_trusted,
     origin_of,
     own_words,
-    words_of,
 )
-from agent_brain.memories.user.wording import Said, is_denied, lowered, said_by
+from agent_brain.memories.user.stating import states
+from agent_brain.memories.user.wording import Said, lowered, said_by
+
+QUOTED = 300  # letters of a message that a fact keeps
 
 
 class Cited(BaseModel, frozen=True, extra="ignore"):
@@ -75,14 +87,10 @@ class Refusal:
         text: Its text.
         reason: Why: ``"no source"``, ``"not quoted"``, ``"recalled"``, ``"instruction"``,
             ``"known"``, or ``"invalid"``.
-        fact: The fact, if it is known.
-        same: The known fact that says the same.
     """
 
     text: str
     reason: str
-    fact: Fact | None = field(default=None, repr=False, compare=False)
-    same: Fact | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -129,14 +137,14 @@ class Batch:
 
 
 def checked_fact(
-    draft: Draft, batch: Batch, known: Mapping[str, Fact], now: datetime
+    draft: Draft, batch: Batch, known: Container[str], now: datetime
 ) -> Fact | Refusal:
-    """Return the fact of a draft, or why it is refused.
+    """Return the fact of a draft, or why it is refused; whether it is known is not looked at.
 
     Args:
         draft: The draft.
         batch: What was read.
-        known: All facts by ID, with what has become of each.
+        known: The IDs of all facts.
         now: The time.
     """
     cited = [(batch.by_id.get(each.message), each.quote) for each in draft.sources]
@@ -150,33 +158,32 @@ def checked_fact(
     if len(found) < len(origins):
         return Refusal(draft.text, "recalled")
     origin = _origin(draft, least_trusted(found), messages, batch)
-    if draft.kind == "instruction" and origin not in OWN:
-        return Refusal(draft.text, "instruction")
-    said_at = max(message.created_at for message, _ in messages)
+    said_at = min(max(message.created_at for message, _ in messages), now)
     sources = [
         Source(
-            message=m.id, quote=cut_line(quote, 300), session=batch.conversation, at=m.created_at
+            message=m.id, quote=cut_line(quote, QUOTED), session=batch.conversation, at=m.created_at
         )
         for m, quote in messages
     ]
     fields = draft.model_dump(exclude={"sources", "valid_from"})
+    if draft.valid_from is not None:
+        fields["valid_from"] = draft.valid_from
     fields |= {
         "replaces": [i for i in draft.replaces if i in known],
         "slot": (draft.slot or "").strip() or None,
     }
     try:
-        fact = Fact(
+        return Fact(
             **fields,
             sources=tuple(sources),
             origin=origin,
             said_at=said_at,
-            valid_from=draft.valid_from or said_at,
             recorded_at=now,
         )
     except ValidationError as error:
+        if any(problem["type"] == INSTRUCTION for problem in error.errors()):
+            return Refusal(draft.text, "instruction")
         return Refusal(draft.text, f"invalid: {'; '.join(error_lines(error, 'the fact'))}")
-    same = known_as(fact, known.values())
-    return fact if same is None else Refusal(draft.text, "known", fact, same)
 
 
 def _origin(
@@ -186,22 +193,42 @@ def _origin(
         return origin
     own = [(own_words(message, batch.names), quote) for message, quote in messages]
     said = "\n".join(text for text, _ in own)
-    if not any(set(words_of(quote)) - POLITE for _, quote in messages):
+    said_at = messages[-1][0].created_at
+    if not any(is_stated(draft, text, quote, said_at) for text, quote in own):
         said = ""  # "yes": the words are somebody else's
-    if any(is_denied(text, quote, draft.text) for text, quote in own):
-        said = ""
     titles = [draft.slot or "", "" if draft.about == USER else draft.about]
     return lowered(draft.text, titles, said, batch.others, strict=batch.strict)
 
 
-def known_as(fact: Fact, known: Collection[Fact]) -> Fact | None:
-    """Return the fact that says the same: from the same message, or one that holds since before."""
+def is_stated(fact: Draft | Fact, own: str, quote: str, said_at: datetime) -> bool:
+    """Return whether the user states a fact, whom it is about and as of when it is to hold.
+
+    Args:
+        fact: The fact.
+        own: What the user says in a message.
+        quote: The words of it that the fact rests on.
+        said_at: When that was said.
+    """
+    begun = fact.valid_from is None or fact.valid_from <= said_at
+    now = begun and fact.valid_to is None and fact.kind != "event"
+    return states(own, quote, fact.text, of_user=as_name(fact.about) == USER, now=now)
+
+
+def known_as(fact: Fact, alike: Iterable[Fact], known: Mapping[str, Fact]) -> Fact | None:
+    """Return the fact that says the same: from the same message, or one that holds since before.
+
+    Args:
+        fact: A new fact.
+        alike: The facts in the same words.
+        known: All facts by ID.
+    """
     cited = {source.message for source in fact.sources}
+    ends = any(i in known and known[i].status in ("current", "planned") for i in fact.replaces)
     same = [
         other
-        for other in known
-        if _same(fact, other)
-        and (cited & {source.message for source in other.sources} or _covers(other, fact))
+        for other in alike
+        if cited & {source.message for source in other.sources}
+        or (not ends and _covers(other, fact))
     ]
     return same[-1] if same else None
 
@@ -209,7 +236,8 @@ def known_as(fact: Fact, known: Collection[Fact]) -> Fact | None:
 def _covers(other: Fact, fact: Fact) -> bool:
     """Return whether a fact adds nothing to one in the same words."""
     return (
-        other.status == "current"
+        (other.status in ("current", "planned") or other.origin is fact.origin)
+        and other.status in LIVE
         and other.origin.rank <= fact.origin.rank
         and other.unsure <= fact.unsure
         and other.said_at <= fact.said_at
@@ -218,12 +246,21 @@ def _covers(other: Fact, fact: Fact) -> bool:
     )
 
 
-def said_again(fact: Fact, same: Fact, noted: Collection[Again]) -> list[BaseModel]:
-    """Return what is stored if a known fact was said later than it was said first."""
-    again = Again(fact=same.id, at=fact.said_at)
-    new = fact.said_at > same.said_at and fact.unsure == same.unsure and again not in noted
-    return [again] if new and fact.origin.rank == same.origin.rank else []
+def said_again(fact: Fact, same: Fact, noted: Collection[Again]) -> list[Again]:
+    """Return what is stored if a known fact was said again, by another message or at a later time.
 
-
-def _same(one: Fact, other: Fact) -> bool:
-    return one.said == other.said
+    Args:
+        fact: What was said.
+        same: The known fact.
+        noted: When it was said again so far.
+    """
+    if fact.sources:
+        known = (same.sources, *(each.sources for each in noted))
+        told = {source.message for sources in known for source in sources}
+        new = not told.issuperset(source.message for source in fact.sources)
+    else:
+        new = fact.said_at > same.said_at and all(fact.said_at != each.at for each in noted)
+    alike = fact.unsure == same.unsure and fact.origin.rank == same.origin.rank
+    at = max(fact.said_at, same.said_at)
+    again = Again(fact=same.id, at=at, sources=fact.sources)
+    return [again] if new and alike else []

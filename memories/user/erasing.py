@@ -2,36 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from collections.abc import AsyncIterator, Collection, Iterable
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import BaseModel
 
+from agent_brain.common.text import folded
 from agent_brain.memories.base import Memory
 from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.journal.base import Journal
-from agent_brain.memories.message import Message
+from agent_brain.memories.message import Message, Role
 from agent_brain.memories.messages import MessagesMemory
 from agent_brain.memories.sessions.listing import delete_session, sessions_of
+from agent_brain.memories.store.choice import forgettable
 from agent_brain.memories.store.erasure import LEAST_LETTERS
-from agent_brain.memories.store.filters import checked_text
+from agent_brain.memories.store.filters import ForgetOptions, checked_text
 from agent_brain.memories.store.session import USER_SESSION, session_key
-from agent_brain.memories.user.facts import USER, Again, Fact
-from agent_brain.memories.user.log import Block, Ended, ReadUpTo, UserLog
-from agent_brain.memories.user.origins import has_quote, words_of
+from agent_brain.memories.user.facts import USER, Again, Ended, Fact, Origin, Source
+from agent_brain.memories.user.log import Block, ReadUpTo, UserLog
+from agent_brain.memories.user.origins import LEAST_WORDS, has_quote, words_of
 
 if TYPE_CHECKING:
     from agent_brain.memories.sessions.forgetting import MakeMemory
     from agent_brain.memories.stored import StoredMemory
     from agent_brain.memories.user.user_memory import UserMemory
 
-LEAST_WORDS = 2  # of a quote that is looked for in all messages: "yes" is in too many
-
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What is to be forgotten: one of these."""
+    """What is to be forgotten: one of these.
+
+    Attributes:
+        messages: The IDs of the messages of the conversation.
+    """
 
     fact_id: str | None = None
     text: str | None = None
@@ -39,9 +44,11 @@ class Chosen:
     about: str | None = None
     conversation: str | None = None
     everything: bool = False
+    messages: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        given = [field.name for field in fields(self) if getattr(self, field.name)]
+        names = (field.name for field in fields(self) if field.name != "messages")
+        given = [name for name in names if getattr(self, name)]
         if len(given) != 1:
             raise MemoryUseError(
                 "forget() takes one choice: a fact's ID, text=, slot=, about=, conversation= or "
@@ -52,22 +59,70 @@ class Chosen:
                 f"text={self.text!r} is too short: it needs at least {LEAST_LETTERS} characters"
             )
 
-    def takes(self, fact: Fact) -> bool:
-        """Return whether a fact is to be forgotten."""
+    def takes(self, fact: Fact, told: Iterable[Fact | Again]) -> bool:
+        """Return whether a fact is to be forgotten.
+
+        Args:
+            fact: The fact.
+            told: The fact as it was said, and when it was said again.
+        """
         if self.fact_id is not None:
             return fact.id == self.fact_id
         if self.slot is not None:
-            its = (fact.slot or "").casefold(), fact.about
-            return its == (self.slot.casefold(), USER)
+            return (fact.said[1], fact.about) == (folded(self.slot), USER)
         if self.about is not None:
-            return fact.about.casefold() == self.about.casefold()
+            return fact.said[0] == folded(self.about)
         if self.conversation is not None:
-            said_in = {source.session for source in fact.sources}
-            return said_in == {self.conversation}
+            return all(each.sources and not self.left(each.sources) for each in told)
         if self.text is not None:
             said = (fact.text, *(source.quote for source in fact.sources))
             return any(has_quote(each, self.text) for each in said)
         return self.everything
+
+    def left(self, sources: Iterable[Source]) -> tuple[Source, ...]:
+        """Return the sources that are not of the conversation."""
+        return tuple(
+            source
+            for source in sources
+            if source.session != self.conversation and source.message not in self.messages
+        )
+
+
+async def look(user: UserMemory, choice: Chosen) -> list[Fact]:
+    """Return the facts that a choice takes.
+
+    Raises:
+        MemoryUseError: There is no such fact.
+    """
+    await user.log.look()
+    chosen = _chosen(user.log, choice)
+    if choice.fact_id is not None and not chosen:
+        raise MemoryUseError(f"No fact has the ID {choice.fact_id!r}")
+    return chosen
+
+
+def _chosen(log: UserLog, choice: Chosen) -> list[Fact]:
+    known = log.known
+    return [f for f in log.facts().values() if choice.takes(f, known.statements(f.id))]
+
+
+async def messages_of(user: UserMemory, choice: Chosen, chosen: Iterable[Fact]) -> set[str]:
+    """Return the IDs of the messages that would be forgotten with facts, in all sessions."""
+    if user.journal is None:
+        return set()
+    queries = _queries(choice, _cited(chosen), _texts(choice, chosen))
+    fits = [forgettable(None, query, user.clock()).fits for query in queries]
+    said = _said_in(user, await sessions_of(user.journal, user.tenant))
+    return {m.id async for m in said if any(fit(m) for fit in fits)}
+
+
+async def _said_in(user: UserMemory, sessions: Iterable[str]) -> AsyncIterator[Message]:
+    """Yield the messages of sessions."""
+    for name in sessions:
+        place: dict[str, Any] = {"journal": user.journal, "session": name, "tenant": user.tenant}
+        async with MessagesMemory(**place, readonly=True, shared=True) as session:
+            for message in await session.messages():
+                yield message
 
 
 async def forget(
@@ -77,12 +132,11 @@ async def forget(
 
     The facts go last: until then they are the record of what is to be forgotten in sessions.
     """
-    await user.log.look()
-    known = user.log.facts().values()
-    chosen = [fact for fact in known if choice.takes(fact)]
-    if choice.fact_id is not None and not chosen:
-        raise MemoryUseError(f"No fact has the ID {choice.fact_id!r}")
-    await _keep_replaced(user.log, chosen, known)
+    if user.journal is not None and choice.conversation is not None:
+        said = _said_in(user, [choice.conversation])
+        choice = replace(choice, messages=frozenset([message.id async for message in said]))
+    chosen = await look(user, choice)
+    await _keep_replaced(user.log, choice, chosen)
     if user.journal is not None:
         if choice.everything:
             for name in await sessions_of(user.journal, user.tenant):
@@ -105,9 +159,9 @@ async def forget_known(journal: Journal, tenant: str | None, text: str) -> None:
     log = UserLog(journal=journal, tenant=tenant, session=USER_SESSION, shared=True)
     async with log:
         await log.look()
-        choice, known = Chosen(text=text), log.facts().values()
-        chosen = [fact for fact in known if choice.takes(fact)]
-        await _keep_replaced(log, chosen, known)
+        choice = Chosen(text=text)
+        chosen = _chosen(log, choice)
+        await _keep_replaced(log, choice, chosen)
         await _forget_here(log, choice, chosen)
 
 
@@ -134,19 +188,14 @@ async def _forget_in_sessions(
     from agent_brain.memories.sessions.forgetting import forget_in_sessions
 
     assert user.journal is not None
-    cited = {source.message for fact in chosen for source in fact.sources}
-    if choice.conversation is not None:  # its forks have its messages too
-        place: dict[str, Any] = {"journal": user.journal, "session": choice.conversation}
-        async with MessagesMemory(**place, tenant=user.tenant, readonly=True) as conversation:
-            cited |= {message.id for message in await conversation.messages()}
-    texts = {choice.text} if choice.text else set[str]()
-    for fact in chosen:
-        texts |= {fact.text, *(source.quote.removesuffix("…") for source in fact.sources)}
-    told = [text for text in texts if text == choice.text or len(words_of(text)) >= LEAST_WORDS]
-    which: list[Any] = [{"where": lambda m: m.id in cited}] if cited else []
-    which += [{"text": text} for text in sorted(told)]
     here = [] if running is None or running.session is None else [running.session]
-    for each in which:
+    cited, texts, others = _cited(chosen), _texts(choice, chosen), set[str]()
+    if choice.conversation is not None:  # its forks have its messages too; it goes last itself
+        others = {*await sessions_of(user.journal, user.tenant)} - {choice.conversation}
+        cited |= choice.messages
+        texts = await _told_there_only(user, choice, chosen, others)
+        here.append(choice.conversation)
+    for each in _queries(choice, cited, texts):
         if running is not None and hasattr(running, "forget"):
             await cast("StoredMemory", running).forget(**each)
         await forget_in_sessions(
@@ -156,14 +205,63 @@ async def _forget_in_sessions(
             without=[*here, USER_SESSION],
             **each,
         )
+    if cited and choice.conversation is not None:  # what its memory has stored elsewhere
+        await forget_in_sessions(
+            user.journal,
+            tenant=user.tenant,
+            memory=memory,
+            without=others,
+            where=lambda m: m.id in cited,
+        )
 
 
-async def _keep_replaced(log: UserLog, chosen: Iterable[Fact], known: Iterable[Fact]) -> None:
-    """Note that facts stay replaced whose successors are forgotten."""
-    going = {fact.id for fact in chosen}
+def _cited(chosen: Iterable[Fact]) -> set[str]:
+    """Return the IDs of the messages that facts cite."""
+    return {source.message for fact in chosen for source in fact.sources}
+
+
+def _texts(choice: Chosen, chosen: Iterable[Fact]) -> set[str]:
+    """Return the texts that are to be forgotten in sessions."""
+    texts = {choice.text} if choice.text else set[str]()
+    for fact in chosen:
+        texts |= {fact.text, *(source.quote.removesuffix("…") for source in fact.sources)}
+    return texts
+
+
+def _queries(choice: Chosen, cited: Collection[str], texts: Iterable[str]) -> list[ForgetOptions]:
+    """Return what is to be forgotten in sessions."""
+    told = [text for text in texts if text == choice.text or len(words_of(text)) >= LEAST_WORDS]
+    which: list[ForgetOptions] = [{"where": lambda m: m.id in cited}] if cited else []
+    return [*which, *(ForgetOptions(text=text) for text in sorted(told))]
+
+
+async def _told_there_only(
+    user: UserMemory, choice: Chosen, chosen: Iterable[Fact], sessions: Iterable[str]
+) -> set[str]:
+    """Return texts of a conversation that the user has not said in other sessions too."""
+    texts, kept = _texts(choice, chosen), set[str]()
+    for fact in user.log.facts().values():
+        left = choice.left(fact.sources)
+        kept |= {source.message for source in left}
+        texts |= {s.quote.removesuffix("…") for s in fact.sources if s not in left}
+    async for message in _said_in(user, sessions):
+        own = message.role is Role.USER and "recalled" not in message.metadata
+        if message.id not in choice.messages and (own or message.id in kept):
+            texts = {text for text in texts if not text or not has_quote(message.content, text)}
+    return texts
+
+
+async def _keep_replaced(log: UserLog, choice: Chosen, chosen: Iterable[Fact]) -> None:
+    """Note that facts stay replaced whose successors are forgotten.
+
+    One that says the same in another conversation holds again.
+    """
+    going = {fact.id: fact for fact in chosen}
     ended: dict[Any, list[str]] = {}
-    for fact in known:
-        if fact.status == "replaced" and fact.replaced_by in going and fact.id not in going:
+    for fact in log.facts().values():
+        by = going.get(fact.replaced_by or "")
+        again = choice.conversation is not None and by is not None and by.said == fact.said
+        if fact.status == "replaced" and by is not None and fact.id not in going and not again:
             ended.setdefault(fact.valid_to, []).append(fact.id)
     notes: list[BaseModel] = [Ended(ids=tuple(ids), at=at) for at, ids in ended.items()]
     if notes:
@@ -173,10 +271,12 @@ async def _keep_replaced(log: UserLog, chosen: Iterable[Fact], known: Iterable[F
 async def _forget_here(log: UserLog, choice: Chosen, chosen: Iterable[Fact]) -> None:
     """Forget facts, and what blocks say of them."""
     going = {fact.id for fact in chosen}
+    if choice.conversation is not None:
+        await log.exchange(lambda: _with_sources_left(log, choice, going))
     said = [set(words_of(fact.text)) for fact in chosen]
 
     def tells(message: Message) -> bool:
-        item = log.item(message)
+        item = log.known.item(message.id)
         if isinstance(item, Block):
             words = set(words_of(item.text))
             told = any(fact and fact <= words for fact in said)
@@ -188,3 +288,44 @@ async def _forget_here(log: UserLog, choice: Chosen, chosen: Iterable[Fact]) -> 
         return message.id in going
 
     await log.forget(where=tells)
+
+
+def _with_sources_left(
+    log: UserLog, choice: Chosen, going: Collection[str]
+) -> tuple[list[str], list[BaseModel]]:
+    """Return what says that other conversations tell facts, and the messages that it replaces.
+
+    A fact that was said in the conversation first was said when another one says so.
+    """
+    known, now = log.known, log.store.clock()
+    gone: dict[str, None] = {}
+    kept: list[BaseModel] = []
+    stated: list[tuple[str, Fact | Again]] = [*known.items(Fact), *known.items(Again)]
+    for message_id, item in stated:
+        left = choice.left(item.sources)
+        fact_id = item.id if isinstance(item, Fact) else item.fact
+        if message_id in gone or fact_id in going or left == item.sources:
+            continue
+        gone[message_id] = None
+        if left:
+            kept.append(item.model_copy(update={"sources": left}))
+        elif isinstance(item, Fact):
+            again = [(i, each) for i, each in known.items(Again) if each.fact == fact_id]
+            told = [(i, e) for i, e in again if not e.sources or choice.left(e.sources)]
+            first, by = min(told, key=lambda one: _said_at(one[1], now))
+            gone[first] = None
+            kept.append(_said_by(item, choice.left(by.sources), _said_at(by, now)))
+    return [*gone], kept
+
+
+def _said_at(again: Again, now: datetime) -> datetime:
+    said = max((each.at for each in again.sources if each.at is not None), default=again.at)
+    return min(said, now)
+
+
+def _said_by(fact: Fact, sources: tuple[Source, ...], at: datetime) -> Fact:
+    """Return a fact as it was said again at a moment."""
+    since = at if fact.valid_from == fact.said_at else fact.valid_from
+    origin = fact.origin if sources else Origin.PROGRAM
+    changes = {"sources": sources, "said_at": at, "valid_from": since, "origin": origin}
+    return fact.model_copy(update=changes)

@@ -7,20 +7,26 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
-from typing import Annotated, Literal, TypeAlias
+from operator import attrgetter
+from typing import Annotated, Final, Literal, Self, TypeAlias
 from unicodedata import normalize
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, Field
+from pydantic import AfterValidator, AwareDatetime, BaseModel, Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from agent_brain.common.ids import new_id
+from agent_brain.common.text import folded
 from agent_brain.memories.store.expiry import utc_now
 
 USER = "user"  # whom most facts are about
 MOST_LETTERS = 500  # of a fact
 LONGEST_NAME = 64  # of a slot, or of whom a fact is about
+INSTRUCTION: Final = "instruction"  # the type of the error of one that is not from the user
 
 Kind: TypeAlias = Literal["identity", "preference", "event", "instruction"]
-Status: TypeAlias = Literal["current", "replaced", "claim", "ended"]
+Status: TypeAlias = Literal["current", "planned", "replaced", "claim", "ended"]
+CURRENT: tuple[Status, ...] = ("current",)
+LIVE: tuple[Status, ...] = ("current", "planned", "claim")  # that are shown when they fit
 
 
 class Origin(StrEnum):
@@ -28,32 +34,37 @@ class Origin(StrEnum):
 
     A fact never replaces one of a more trusted origin (cf. arXiv 2606.24322: the origin is bound
     when a memory is written).
+
+    Attributes:
+        rank: How little it is trusted: 0 for the user and the program, 4 for tools.
     """
 
-    USER = "user"
-    PROGRAM = "program"
-    ASSISTANT = "assistant"
-    OTHER = "other"
-    DOCUMENT = "document"
-    TOOL = "tool"
+    rank: int
 
-    @property
-    def rank(self) -> int:
-        """How little it is trusted: 0 for the user and the program, 4 for tools."""
-        return _RANKS[self]
+    def __new__(cls, value: str, rank: int) -> Self:
+        """Return a member; ``rank`` says how little it is trusted."""
+        member = str.__new__(cls, value)
+        member._value_, member.rank = value, rank
+        return member
+
+    USER = "user", 0
+    PROGRAM = "program", 0
+    ASSISTANT = "assistant", 1
+    OTHER = "other", 2
+    DOCUMENT = "document", 3
+    TOOL = "tool", 4
 
 
-_RANKS = {origin: max(number - 1, 0) for number, origin in enumerate(Origin)}
 OWN = frozenset((Origin.USER, Origin.PROGRAM))
 """Origins of facts that the user, or the program for the user, has stated."""
 
 
-_UNSEEN = re.compile("[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
+_UNSEEN = re.compile("[\x00\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
 
 
 def as_text(value: str) -> str:
     """Return a text without characters that nobody sees."""
-    return _UNSEEN.sub("", value).strip()
+    return (value if value.isprintable() else _UNSEEN.sub("", value)).strip()
 
 
 def as_name(value: str) -> str:
@@ -92,18 +103,21 @@ class Fact(BaseModel, frozen=True, extra="forbid"):
         slot: What it is the one value of, such as ``"home"``: a newer fact of the same slot about
             the same person replaces it. None if there may be many.
         kind: ``"identity"``, ``"preference"``, ``"event"`` or ``"instruction"``.
-        sources: The messages that it rests on.
+        sources: The messages that it rests on, also those that have said it again.
         origin: The least trusted of those who said it.
         unsure: Whether it may contradict others of its slot, without replacing them.
         replaces: The IDs of facts that it replaces, besides those of its slot.
-        said_at: When it was said; of two facts the one that was said later holds.
+        said_at: When it was said; of two facts the one that was said later holds. Of a message with
+            a time that is still to come, it is when that was learned.
         valid_from: Since when it has been true.
         valid_to: Until when it was true; None if it still is, as far as is known.
         expires_at: When it ceases to hold by itself.
         recorded_at: When it was stored.
-        status: ``"current"``; ``"replaced"`` by another fact; a ``"claim"``, which contradicts a
-            fact of a more trusted origin; or ``"ended"``.
-        replaced_by: The ID of the fact that has replaced it, or, for a claim, stands against it.
+        status: ``"current"``; ``"planned"``, as ``valid_from`` is still to come; ``"replaced"`` by
+            another fact; a ``"claim"``, which neither the user nor the program has made, or
+            which contradicts a fact of a more trusted origin; or ``"ended"``.
+        replaced_by: The ID of the fact that has replaced it, or, for a claim, stands against it, if
+            there is one.
         replaced_at: When that one was stored.
         disputed_by: The IDs of current facts that contradict it.
     """
@@ -118,8 +132,10 @@ class Fact(BaseModel, frozen=True, extra="forbid"):
     unsure: bool = False
     replaces: tuple[str, ...] = ()
     said_at: AwareDatetime = Field(default_factory=utc_now)
-    valid_from: AwareDatetime = Field(default_factory=lambda made: made["said_at"])
     valid_to: AwareDatetime | None = None
+    valid_from: AwareDatetime = Field(
+        default_factory=lambda made: min(made["said_at"], made.get("valid_to") or made["said_at"])
+    )
     expires_at: AwareDatetime | None = None
     recorded_at: AwareDatetime = Field(default_factory=utc_now)
     status: Status = "current"
@@ -127,12 +143,28 @@ class Fact(BaseModel, frozen=True, extra="forbid"):
     replaced_at: AwareDatetime | None = None
     disputed_by: tuple[str, ...] = ()
 
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        for name, end in (("valid_to", self.valid_to), ("expires_at", self.expires_at)):
+            if end is not None and end < self.valid_from:
+                raise ValueError(f"{name} is before valid_from")
+        if self.kind == "instruction" and self.origin not in OWN:
+            raise PydanticCustomError(
+                INSTRUCTION,
+                "instructions are kept only if the user gives them, and this one is from: {origin}",
+                {"origin": str(self.origin)},
+            )
+        return self
+
+    def is_planned(self, now: datetime) -> bool:
+        """Return whether it was said of a time that is still to come."""
+        return self.valid_from > now and self.valid_from > self.said_at
+
     @cached_property
     def said(self) -> tuple[str, str, str]:
         """What it says of whom, however it is written; the same for facts that say the same."""
-        parts = (self.about, self.slot or "", self.text)
-        about, slot, text = (" ".join(part.casefold().split()) for part in parts)
-        return about, slot, text
+        text = folded(self.text)
+        return folded(self.about), folded(self.slot or ""), text.rstrip(" .!…。！") or text
 
     @property
     def value_of(self) -> tuple[str, ...]:
@@ -150,10 +182,27 @@ class Again(BaseModel, frozen=True, extra="forbid"):
     Attributes:
         fact: Its ID.
         at: When it was said again.
+        sources: The messages that have said so.
     """
 
     fact: str
     at: AwareDatetime
+    sources: tuple[Source, ...] = ()
+
+
+class Ended(BaseModel, frozen=True, extra="forbid"):
+    """Facts that ended, and whose successor was forgotten.
+
+    Attributes:
+        ids: Their IDs.
+        at: When they ended.
+    """
+
+    ids: tuple[str, ...]
+    at: AwareDatetime
+
+
+_when = attrgetter("said_at", "recorded_at")
 
 
 class _Fates:
@@ -163,6 +212,7 @@ class _Fates:
         self.replaced: dict[str, Fact] = {}
         self.claims: dict[str, Fact] = {}
         self.disputes: dict[str, list[str]] = {}
+        self.waiting: dict[str, list[Fact]] = {}  # what a plan replaces when its time has come
 
     def dispute(self, one: Fact, other: Fact) -> None:
         self.disputes.setdefault(one.id, []).append(other.id)
@@ -175,17 +225,42 @@ class _Fates:
         elif newer.unsure:
             self.dispute(older, newer)
         else:
-            self.replaced.setdefault(older.id, newer)
+            replaces = self.replaced.setdefault(older.id, newer) is newer
+            if replaces and (newer.valid_from > newer.said_at or older.id in self.waiting):
+                self._plan(older, newer)
             return True
         return False
+
+    def _plan(self, older: Fact, newer: Fact) -> None:
+        """Note what a plan is to replace; one that is given up has replaced nothing."""
+        left = self.waiting.pop(older.id, []) if older.valid_from > newer.said_at else []
+        for fact in left:
+            self.replaced[fact.id] = newer
+        if newer.valid_from > newer.said_at:
+            self.waiting[newer.id] = [*self.waiting.get(newer.id, ()), *left, older]
+
+    def repeats(self, fact: Fact, plan: Fact) -> bool:
+        """Return whether a fact only repeats what a plan is to replace; then it is replaced too."""
+        if plan.id in fact.replaces or fact.unsure:
+            return False
+        waiting = self.waiting.get(plan.id, [])
+        said = next((n for n, each in enumerate(waiting) if each.said == fact.said), None)
+        if said is None or fact.origin.rank != plan.origin.rank:
+            return False
+        if waiting[said].id != fact.id:
+            self.replaced |= {waiting[said].id: fact, fact.id: plan}
+            waiting[said] = fact
+        return True
 
     def renew(self, fact: Fact) -> None:
         """Let a fact that was said again take the place of what has replaced it meanwhile."""
         by = self.replaced.get(fact.id)
-        if by is None or by.said_at > fact.said_at:
+        if by is None or max(by.said_at, by.valid_from) > fact.said_at:
             return
         del self.replaced[fact.id]
-        while (after := self.replaced.get(by.id)) is not None and after.said_at <= fact.said_at:
+        while (after := self.replaced.get(by.id)) is not None and (
+            max(after.said_at, after.valid_from) <= fact.said_at
+        ):
             by = after
         self.meet(by, fact)
         if after is not None:
@@ -198,9 +273,10 @@ def resolve(
     ended: Mapping[str, datetime] | None = None,
     again: Iterable[Again] = (),
 ) -> dict[str, Fact]:
-    """Return the facts by ID, with what has become of each.
+    """Return the facts by ID, with what has become of each, in the order in which they were said.
 
-    It depends on what was said when and by whom, not on the order in which it was stored.
+    It depends on what was said when and by whom, not on the order in which it was stored. What is
+    planned replaces nothing before its time.
 
     Args:
         facts: All facts.
@@ -208,28 +284,43 @@ def resolve(
         ended: When facts ended whose successors were forgotten, by ID.
         again: When facts were said again.
     """
-    ordered = sorted(facts, key=_when)
-    known = {fact.id: fact for fact in ordered}
+    known = {fact.id: fact for fact in sorted(facts, key=_when)}
     renewed = [
-        known[each.fact].model_copy(update={"said_at": each.at, "valid_from": each.at})
+        known[each.fact].model_copy(
+            update={"said_at": each.at, "valid_from": max(each.at, known[each.fact].valid_from)}
+        )
         for each in again
-        if each.fact in known
+        if each.fact in known and each.at > known[each.fact].said_at
     ]
+    planned = {i for i, fact in known.items() if fact.is_planned(now)}
+    begun = [fact for i, fact in known.items() if i not in planned]
+    fates = _fates(begun, known, renewed, now)
+    coming = _fates(known.values(), known, renewed, now) if planned else fates
+    ended = ended or {}
+    return {
+        i: _fated(fact, coming if i in planned else fates, now, ended.get(i), planned=i in planned)
+        for i, fact in known.items()
+    }
+
+
+def _fates(
+    facts: Iterable[Fact], known: Mapping[str, Fact], renewed: Iterable[Fact], now: datetime
+) -> _Fates:
+    """Return what becomes of facts, which are in order, among themselves."""
     fates = _Fates()
     slots: dict[tuple[str, ...], list[Fact]] = {}
-    for fact in sorted([*ordered, *renewed], key=_when) if renewed else ordered:
+    said = {fact.id: fact for fact in facts}
+    again = [fact for fact in renewed if fact.id in said]
+    for fact in sorted([*said.values(), *again], key=_when) if again else said.values():
         if fact is not known[fact.id]:
             fates.renew(fact)
         if not _was_over(fact, now):
-            slots[fact.value_of] = _in_slot(fates, slots.get(fact.value_of, []), fact)
+            value_of = fact.value_of
+            slots[value_of] = _in_slot(fates, slots.get(value_of, []), fact)
         for target in fact.replaces:
-            if (other := known.get(target)) is not None and other.id != fact.id:
+            if (other := said.get(target)) is not None and other.id != fact.id:
                 fates.meet(*sorted((fact, other), key=_when))
-    return {i: _fated(fact, fates, now, (ended or {}).get(i)) for i, fact in known.items()}
-
-
-def _when(fact: Fact) -> tuple[datetime, datetime]:
-    return fact.said_at, fact.recorded_at
+    return fates
 
 
 def _in_slot(fates: _Fates, holders: list[Fact], fact: Fact) -> list[Fact]:
@@ -241,6 +332,9 @@ def _in_slot(fates: _Fates, holders: list[Fact], fact: Fact) -> list[Fact]:
         for holder in holders[-1:]:
             fates.meet(holder, fact)
         return holders
+    plans = [holder for holder in holders if holder.valid_from > fact.said_at]
+    if plans and any(fates.repeats(fact, plan) for plan in plans):
+        return holders
     left = [holder for holder in holders if not fates.meet(holder, fact)]
     return [*left, fact]
 
@@ -250,15 +344,18 @@ def _was_over(fact: Fact, now: datetime) -> bool:
     return fact.valid_to is not None and fact.valid_to <= min(fact.said_at, now)
 
 
-def _fated(fact: Fact, fates: _Fates, now: datetime, ended: datetime | None) -> Fact:
+def _fated(
+    fact: Fact, fates: _Fates, now: datetime, ended: datetime | None, *, planned: bool
+) -> Fact:
     by = fates.replaced.get(fact.id)
     claim = fates.claims.get(fact.id)
-    disputed = tuple(i for i in fates.disputes.get(fact.id, ()) if i not in fates.replaced)
+    disputes = fates.disputes.get(fact.id, ())
     changes: dict[str, object] = {}
     if claim is not None and by is None:
         changes = {"status": "claim", "replaced_by": claim.id}
     elif by is not None:
-        end = by.valid_from if by.valid_from > fact.valid_from else by.said_at
+        later = by.valid_from > fact.valid_from
+        end = by.valid_from if later else max(by.said_at, fact.valid_from)
         changes = {
             "status": "replaced",
             "replaced_by": by.id,
@@ -267,8 +364,15 @@ def _fated(fact: Fact, fates: _Fates, now: datetime, ended: datetime | None) -> 
         }
     elif ended is not None and ended <= now:
         changes = {"status": "ended", "valid_to": min(ended, fact.valid_to or ended)}
-    elif any(end is not None and end <= now for end in (fact.valid_to, fact.expires_at)):
+    elif (fact.valid_to is not None and fact.valid_to <= now) or (
+        fact.expires_at is not None and fact.expires_at <= now
+    ):
         changes = {"status": "ended"}
-    elif disputed:
-        changes = {"disputed_by": disputed}
+    else:
+        disputed = tuple(i for i in disputes if i not in fates.replaced) if disputes else ()
+        changes = {"disputed_by": disputed} if disputed else {}
+        if fact.origin.rank > 0:
+            changes["status"] = "claim"
+        elif planned:
+            changes["status"] = "planned"
     return fact.model_copy(update=changes) if changes else fact

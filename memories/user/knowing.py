@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from agent_brain.common.aio import is_being_cancelled
 from agent_brain.common.secrets import get_logger
 from agent_brain.common.text import count_tokens
 from agent_brain.memories.base import Memory
 from agent_brain.memories.errors import MemoryDefinitionError
 from agent_brain.memories.message import Message
+from agent_brain.memories.user.facts import LIVE
 from agent_brain.memories.user.learning import Learned, check_tenant, report_learned
 from agent_brain.memories.user.rendering import (
     CLAIMS,
@@ -18,7 +20,6 @@ from agent_brain.memories.user.rendering import (
     SAID,
     Brief,
     block_text,
-    profile_of,
 )
 from agent_brain.memories.wrapper import WrappingMemory
 
@@ -55,6 +56,8 @@ class UserAwareMemory(WrappingMemory):
         self._learns = learn and user.learns
         self._shown: tuple[object, Message | None] = (None, None)
         self._tools = user.tools() if user.mode != "program" else []
+        for tool in self._tools:
+            tool.always_offered = True
         self.add_tools(self._tools)
 
     async def context(self) -> list[Message]:
@@ -65,7 +68,8 @@ class UserAwareMemory(WrappingMemory):
             return context
         asked = goal[-1].content
         await self.user.log.look()
-        state = [message.id for message in goal], self.user.log.place
+        self.user.log.facts()
+        state = [message.id for message in goal], self.user.log.known.version
         if self._shown[0] != state:
             with self.work_for("user"):
                 brief = await self._brief(asked, {message.id for message in context})
@@ -82,19 +86,20 @@ class UserAwareMemory(WrappingMemory):
 
     async def _brief(self, asked: str, held: set[str]) -> Brief:
         user, brief = self.user, Brief()
-        own = profile_of(await user.facts())
+        own = user.profile()
         rules = [fact for fact in own if fact.kind == "instruction"]
         left = brief.add(RULES, rules, user.profile_tokens)
         brief.add(PROFILE, own, left)
-        brief.sections.append(("", [block_text(block) for block in await user.blocks()]))
-        found = await user.fitting(asked, 2 * FACTS, ("current", "claim")) if asked.strip() else []
+        brief.sections.append(("", [block_text(block) for block in user.log.newest_blocks()]))
+        if not asked.strip():
+            return brief
+        found = await user.fitting(asked, 2 * FACTS, LIVE)
         fitting = [fact for fact in found if fact.id not in brief.shown][:FACTS]
-        current = [fact for fact in fitting if fact.status == "current"]
-        left = brief.add(FITTING, current, user.recall_tokens)
-        left = brief.add(CLAIMS, [fact for fact in fitting if fact not in current], left)
-        if asked.strip():
-            told = held | brief.sources | user.outdated()
-            brief.add(SAID, await user.messages(asked, MESSAGES, told), left)
+        claims = [fact for fact in fitting if fact.status == "claim"]
+        left = brief.add(FITTING, (f for f in fitting if f not in claims), user.recall_tokens)
+        left = brief.add(CLAIMS, claims, left)
+        told = held | brief.sources
+        brief.add(SAID, await user.messages(asked, MESSAGES, told), left)
         return brief
 
     async def learn(self) -> Learned:
@@ -105,11 +110,17 @@ class UserAwareMemory(WrappingMemory):
         return learned
 
     async def aclose(self) -> None:
-        """Learn from the conversation if the program writes, and close it."""
+        """Learn from the conversation if the program writes, and close it.
+
+        An error of learning does not keep it from being closed, and is
+        :attr:`UserMemory.learning_error`. If the task is being cancelled, nothing is learned now.
+        """
         try:
-            if self._learns and not self.readonly:
+            if self._learns and not self.readonly and not is_being_cancelled():
                 await self.learn()
+                self.user.learning_error = None
         except Exception as error:  # what was not learned now is learned the next time
+            self.user.learning_error = error
             log.warning(
                 "The end of a conversation could not be learned from: %s", error, exc_info=True
             )

@@ -6,11 +6,13 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from datetime import datetime
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from pydantic import BaseModel
 
+from agent_brain.common.text import cut_line
 from agent_brain.memories.base import Memory
 from agent_brain.memories.branches.forgetting import stored_in
 from agent_brain.memories.errors import MemoryUseError
@@ -18,11 +20,20 @@ from agent_brain.memories.message import Message, Role, is_partial
 from agent_brain.memories.messages import MessagesMemory
 from agent_brain.memories.store.session import session_key
 from agent_brain.memories.stored import StoredMemory
-from agent_brain.memories.user.checking import Batch, Draft, Refusal, checked_fact, said_again
-from agent_brain.memories.user.facts import OWN, Again, Fact
+from agent_brain.memories.user.checking import (
+    QUOTED,
+    Batch,
+    Draft,
+    Refusal,
+    checked_fact,
+    is_stated,
+    known_as,
+    said_again,
+)
+from agent_brain.memories.user.facts import LIVE, OWN, Again, Fact, Source
 from agent_brain.memories.user.log import ReadUpTo
-from agent_brain.memories.user.novelty import says_something
-from agent_brain.memories.user.origins import own_words
+from agent_brain.memories.user.novelty import said_in, says_something
+from agent_brain.memories.user.origins import LEAST_WORDS, has_quote, own_words, words_of
 from agent_brain.memories.wrapper import offers
 
 if TYPE_CHECKING:
@@ -77,7 +88,7 @@ class Reading:
         before: How far the conversation was read before.
         after: How far it is read then.
         worthwhile: Whether a message of the user says something new.
-        again: The facts that the user says again, if nothing is new.
+        again: The facts that the user says again.
     """
 
     batch: Batch
@@ -142,11 +153,15 @@ async def opened(
 
 
 def check_tenant(user: UserMemory, memory: Memory) -> None:
-    """Check that a memory is not of somebody else.
+    """Check that a memory is one, and not of somebody else.
 
     Raises:
         MemoryUseError: It is.
     """
+    if not isinstance(memory, Memory):
+        raise MemoryUseError(
+            f"A conversation is a memory, or the name of a session: {memory!r:.100}"
+        )
     named = memory.tenant is not None or getattr(memory, "journal", None) is not None
     if user.tenant is not None and named and memory.tenant != user.tenant:
         raise MemoryUseError(
@@ -201,19 +216,39 @@ async def read_next(user: UserMemory, conversation: Conversation) -> Reading | N
         refused=before.refused,
     )
     said = [m for m in taken if m.role is Role.USER and says_something(m.content)]
-    known = [(m, await user.said_as(m.content)) for m in said]
-    fresh = [message for message, fact in known if fact is None]
-    facts = await user.like(fresh, BATCH) if fresh else []
+    like = [await user.fitting(m.content, BATCH, LIVE) for m in said]
+    known = [*zip(said, like, strict=True)]
+    fresh = [found for m, found in known if said_in(m.content, found) is None]
+    facts = user.first_of(fresh, BATCH) if fresh else []
     batch = Batch(taken, facts, memory.session, user.names, seen)
-    again = [Again(fact=f.id, at=m.created_at) for m, f in known if f and is_stated(m, f, user)]
-    return Reading(batch, before, after, bool(fresh), () if fresh else again)
+    now = None if fresh else user.clock()
+    again = [_again(m, f, batch, now) for m, found in known for f in found]
+    return Reading(batch, before, after, bool(fresh), [each for each in again if each is not None])
 
 
-def is_stated(message: Message, fact: Fact, user: UserMemory) -> bool:
-    """Return whether the user says by a message that a fact of the user's own still holds."""
-    own = own_words(message, user.names)
-    later = message.created_at > fact.said_at
-    return fact.origin in OWN and later and bool(own) and not own.rstrip().endswith(("?", "？"))
+def _again(message: Message, fact: Fact, batch: Batch, now: datetime | None) -> Again | None:
+    """Return that the user says by a message that a fact of the user's own still holds.
+
+    Args:
+        message: The message.
+        fact: The fact.
+        batch: What was read.
+        now: The time; None if something new was read too: the extractor says what holds since when,
+            and the message is only a source.
+    """
+    own = own_words(message, batch.names)
+    if fact.origin not in OWN or message.id in {source.message for source in fact.sources}:
+        return None
+    told = (fact.text, *(each.quote for each in fact.sources))
+    quotes = (q for q in told if len(words_of(q)) >= LEAST_WORDS and has_quote(own, q))
+    quote = own if said_in(message.content, [fact]) else next(quotes, "")
+    if not quote or not is_stated(fact, own, quote, message.created_at):
+        return None
+    quote = cut_line(quote, QUOTED)
+    at = message.created_at
+    source = Source(message=message.id, quote=quote, session=batch.conversation, at=at)
+    since = fact.said_at if now is None else max(min(at, now), fact.said_at)
+    return Again(fact=fact.id, at=since, sources=(source,))
 
 
 async def extract(make: Extract, reading: Reading) -> list[Draft]:
@@ -256,16 +291,24 @@ async def write(user: UserMemory, reading: Reading, drafts: Sequence[Draft]) -> 
             return []
         facts: list[Fact] = []
         refused: list[Refusal] = []
-        again: list[BaseModel] = [*reading.again]
+        again: list[Again] = []
+        known = log.facts()
         for draft in drafts:
-            known = log.facts() | {fact.id: fact for fact in facts}
             found = checked_fact(draft, reading.batch, known, user.clock())
-            if isinstance(found, Fact):
-                facts.append(found)
+            if isinstance(found, Refusal):
+                refused.append(found)
                 continue
-            refused.append(found)
-            if found.fact is not None and found.same is not None:
-                again += said_again(found.fact, found.same, log.all(Again))
+            alike = [*log.known.said_as(found), *(f for f in facts if f.said == found.said)]
+            if (same := known_as(found, alike, known)) is None:
+                facts.append(found)
+            else:
+                refused.append(Refusal(draft.text, "known"))
+                again += said_again(found, same, log.known.again(same.id))
+        told = {(each.fact, source.message) for each in again for source in each.sources}
+        for each in reading.again:  # of what was not forgotten meanwhile
+            (source,) = each.sources
+            there = each.fact in known and source.message in reading.batch.by_id
+            again += [each] if there and (each.fact, source.message) not in told else []
         learned = Learned(
             len(reading.batch.messages), int(reading.worthwhile), tuple(facts), tuple(refused)
         )

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
-from typing import Any, TypeVar
+from datetime import datetime
+from typing import Any, cast
 
 from pydantic import AwareDatetime, BaseModel, ValidationError
 
 from agent_brain.memories.errors import JournalError
 from agent_brain.memories.message import Message
+from agent_brain.memories.recall.results import Recalled
+from agent_brain.memories.recall.tenant import Scope
+from agent_brain.memories.runs.work import EMBEDDING
 from agent_brain.memories.store.events import Added, Change, Removed
-from agent_brain.memories.user.facts import DERIVED, USER, Again, Fact, resolve
+from agent_brain.memories.store.filters import Query
+from agent_brain.memories.store.removal import scrub
+from agent_brain.memories.user.facts import DERIVED, USER, Again, Ended, Fact, resolve
+from agent_brain.memories.user.known import Known
 from agent_brain.memories.vector import VectorMemory
+from agent_brain.memories.views.base import View
 
-T = TypeVar("T", bound=BaseModel)
 FACT, RECORD = "fact", "record"  # keys in the metadata of a message
 _IN_MESSAGE = {"id", "text", "said_at"}  # fields of a fact that the message has itself
-_NEVER = datetime.max.replace(tzinfo=UTC)
 
 
 class Block(BaseModel, frozen=True, extra="forbid"):
@@ -52,18 +57,6 @@ class ReadUpTo(BaseModel, frozen=True, extra="forbid"):
     last: str | None = None
     entries: int | None = None
     refused: dict[str, int] = {}
-
-
-class Ended(BaseModel, frozen=True, extra="forbid"):
-    """Facts that ended, and whose successor was forgotten.
-
-    Attributes:
-        ids: Their IDs.
-        at: When they ended.
-    """
-
-    ids: tuple[str, ...]
-    at: AwareDatetime
 
 
 _RECORDS: dict[str, type[BaseModel]] = {
@@ -117,17 +110,75 @@ def as_item(message: Message) -> BaseModel | None:
     return None
 
 
+class Items(View):
+    """Notes what comes into a log and what goes, until it is taken up.
+
+    Attributes:
+        changes: Messages in the order in which they came and went, and whether they are there.
+        unread: Whether the log may have any number of other messages.
+    """
+
+    tail = 0
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def fresh(self) -> Items:
+        """As :meth:`View.fresh`."""
+        return Items()
+
+    def reset(self) -> None:
+        """As :meth:`View.reset`."""
+        self.unread = True
+        self.changes: list[tuple[Message, bool]] = []
+
+    def add(self, messages: Sequence[Message]) -> None:
+        """As :meth:`View.add`."""
+        self.changes += ((message, True) for message in messages)
+
+    def remove(self, messages: Sequence[Message]) -> None:
+        """As :meth:`View.remove`."""
+        self.changes += ((message, False) for message in messages)
+
+    def take(self, known: Known) -> Known:
+        """Return what is known with what has changed, which is forgotten here."""
+        if self.unread:
+            known = Known()
+            for message in self.log:
+                add(known, message)
+            self.unread = False
+        else:
+            for message, there in self.changes:
+                add(known, message) if there else known.remove(message.id)
+        self.changes = []
+        return known
+
+
+def add(known: Known, message: Message) -> None:
+    """Add what a message stores to what is known."""
+    if (item := as_item(message)) is not None:
+        known.add(message.id, item)
+
+
+def _added(items: Sequence[BaseModel]) -> list[Change]:
+    return [Added([as_message(item) for item in items])] if items else []
+
+
 class UserLog(VectorMemory):
-    """The session that stores what is known about a user, in a message for each item."""
+    """The session that stores what is known about a user, in a message for each item.
+
+    Attributes:
+        known: What is stored; after :meth:`look`.
+    """
 
     _of_user = True
 
     def __init__(self, **options: Any) -> None:
         super().__init__(recent=1, k=0, **options)
-        self._read_at: tuple[int, int] | None = None
-        self._items: dict[str, BaseModel | None] = {}  # by the IDs of their messages
-        self._facts: dict[str, Fact] = {}
-        self._until = _NEVER  # when a fact ends by itself
+        self.known = Known()
+
+    def _new_views(self, recent: int, max_tokens: int | None) -> list[View]:
+        return [*super()._new_views(recent, max_tokens), Items()]
 
     async def look(self) -> None:
         """Read what others have written."""
@@ -137,12 +188,7 @@ class UserLog(VectorMemory):
         self._look()
 
     def _look(self) -> None:
-        log = self.store.log
-        place = log.last, len(log)
-        if place != self._read_at:
-            known = self._items
-            self._items = {m.id: known[m.id] if m.id in known else as_item(m) for m in log}
-            self._read_at, self._facts = place, {}
+        self.known = cast("Items", self.store.views[-1]).take(self.known)
 
     async def write(self, plan: Callable[[], Sequence[BaseModel]]) -> None:
         """Add the items that ``plan`` returns in one append.
@@ -153,64 +199,84 @@ class UserLog(VectorMemory):
             plan: Called when all that is stored has been read, and again if another process writes
                 first. What it raises leaves all as it was.
         """
-        await self._get_ready()
-        await self._write("write()")
 
         def changes() -> list[Change]:
             self._look()
             made = plan()
             read = {item.conversation for item in made if isinstance(item, ReadUpTo)}
-            gone = [
-                message_id
-                for message_id, item in self._items.items()
-                if isinstance(item, ReadUpTo) and item.conversation in read
-            ]
-            added: list[Change] = [Added([as_message(item) for item in made])] if made else []
-            return [*added, *([Removed(gone)] if gone else [])]
+            gone = [i for i, item in self.known.items(ReadUpTo) if item.conversation in read]
+            return [*_added(made), *([Removed(gone)] if gone else [])]
 
+        await self._get_ready()
+        await self._write("write()")
         await self.store.change(changes)
         self._look()
         await self._catch_up()
 
-    @property
-    def place(self) -> tuple[int, int]:
-        """What changes with each write; after :meth:`look`."""
-        return self._read_at or (0, 0)
+    async def exchange(self, plan: Callable[[], tuple[Sequence[str], Sequence[BaseModel]]]) -> None:
+        """Put items in the place of others in one append, and forget those.
 
-    def item(self, message: Message) -> BaseModel | None:
-        """Return what a message stores."""
-        return self._items.get(message.id) or as_item(message)
+        Args:
+            plan: Returns the IDs of the messages that store those, and the items; called as by
+                :meth:`write`.
+        """
+        gone: Sequence[str] = ()
 
-    def all(self, kind: type[T]) -> list[T]:
-        """Return all items of a kind, as they were stored; after :meth:`look`."""
-        return [item for item in self._items.values() if isinstance(item, kind)]
+        def changes() -> list[Change]:
+            nonlocal gone
+            self._look()
+            gone, made = plan()
+            return [Removed(gone, forgotten=True), *_added(made)] if gone else []
+
+        await self._get_ready()
+        await self._write("exchange()")
+        await self.store.change(changes)
+        if gone:
+            await scrub(self)
+        self._look()
+        await self._catch_up()
+
+    async def find(
+        self, query: str, k: int, where: Callable[[Message], bool], *, scope: Scope = "session"
+    ) -> list[Recalled]:
+        """As :meth:`recall`, of what :meth:`look` has seen: without looking at the journal again.
+
+        Args:
+            query: A question, or any text.
+            k: The most messages to return.
+            where: Only messages that this function accepts.
+            scope: ``"tenant"`` for the messages of all sessions.
+        """
+        with self.work_for(EMBEDDING):
+            sessions = await self._together(tool_results=False) if scope == "tenant" else None
+            if sessions is not None and not sessions.parts:
+                return []
+            return await self._recall(query, k, Query(where=where), None, sessions)
 
     def facts(self) -> dict[str, Fact]:
         """Return all facts by ID, with what has become of each; after :meth:`look`."""
-        now = self.store.clock()
-        if not self._facts or now >= self._until:
-            self._facts = resolve(self.all(Fact), now, self._ended(), self.all(Again))
-            ends = (end for f in self._facts.values() for end in (f.valid_to, f.expires_at))
-            self._until = min((end for end in ends if end and end > now), default=_NEVER)
-        return self._facts
+        return self.known.facts(self.store.clock())
 
     def facts_at(self, moment: datetime) -> list[Fact]:
         """Return the facts that held at a moment, by what is known now; after :meth:`look`."""
-        begun = [fact for fact in self.all(Fact) if fact.valid_from <= moment]
-        again = [each for each in self.all(Again) if each.at <= moment]
-        held = resolve(begun, moment, self._ended(), again)
+        ended = {i: each.at for each in self.known.all(Ended) for i in each.ids}
+        begun = [fact for fact in self.known.all(Fact) if fact.valid_from <= moment]
+        again = [each for each in self.known.all(Again) if each.at <= moment]
+        held = resolve(begun, moment, ended, again)
         known = self.facts()
         current = [known[i] for i, fact in held.items() if fact.status == "current"]
         return [fact for fact in current if fact.status != "claim"]
 
-    def _ended(self) -> dict[str, datetime]:
-        return {i: each.at for each in self.all(Ended) for i in each.ids}
+    def newest_blocks(self) -> list[Block]:
+        """Return the current version of each block that is not empty, by name; after a look."""
+        newest = {block.name: block for block in self.known.all(Block)}
+        return [newest[name] for name in sorted(newest) if newest[name].text]
 
     def blocks(self, name: str) -> list[Block]:
         """Return the versions of a block, oldest first; after :meth:`look`."""
-        return [block for block in self.all(Block) if block.name == name]
+        return [block for block in self.known.all(Block) if block.name == name]
 
     def read_up_to(self, conversation: str) -> ReadUpTo:
         """Return how far a conversation was read; after :meth:`look`."""
-        read = [each for each in self.all(ReadUpTo) if each.conversation == conversation]
+        read = [each for each in self.known.all(ReadUpTo) if each.conversation == conversation]
         return read[-1] if read else ReadUpTo(conversation=conversation)

@@ -6,33 +6,35 @@ import re
 from collections.abc import Iterable
 
 from agent_brain.memories.recall.tokenizer import ENGLISH, runs
+from agent_brain.memories.user.facts import Fact
 from agent_brain.memories.user.origins import is_negative, words_of
+from agent_brain.memories.user.stating import POLITE, stated
 
 _TIMED = frozenset(("until", "till", "since"))  # "I live here until May"
-POLITE = frozenset(
-    words_of(
-        "thanks thank great good nice cool perfect awesome ok okay yes yeah yep no nope please "
-        "sure hello hi hey bye goodbye morning evening night welcome sorry wow lol right fine done"
-    )
-)
 _FIRST_PERSON = frozenset("i im ive id ill my me mine myself we our us ours".split())
 
 
 def says_something(text: str) -> bool:
     """Return whether a text may say something about who wrote it: not thanks, not a mere question.
 
-    A question in English without "I" or "my" says nothing; in other languages it may.
+    A question in English says nothing, nor does a request without "I" or "my"; in other languages
+    they may.
     """
     if not set(words_of(text)) - POLITE:
         return False
     words = set(runs(text))
+    if not words & ENGLISH:
+        return True
     asks = all(part.endswith("?") for part in re.findall(r"[^.!?]+[.!?]*", text.strip()))
-    return not asks or not words & ENGLISH or bool(words & _FIRST_PERSON)
+    return bool(words_of(stated(text))) and (not asks or bool(words & _FIRST_PERSON))
 
 
-def is_said(text: str, known: Iterable[str]) -> bool:
-    """Return whether one of the known texts says the same: it has all words of ``text``."""
+def said_in(text: str, facts: Iterable[Fact]) -> Fact | None:
+    """Return the first fact that says the same, as it has all words of a text; None if none."""
+    if _TIMED & set(runs(text)):
+        return None
     words, denies = set(words_of(text)), is_negative(text)
-    return not _TIMED & set(runs(text)) and any(
-        words <= set(words_of(other)) and denies is is_negative(other) for other in known
-    )
+    for fact in facts:
+        if words <= set(words_of(fact.text)) and denies is is_negative(fact.text):
+            return fact
+    return None

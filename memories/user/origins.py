@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
-from unicodedata import normalize
+from bisect import bisect
+from collections.abc import Collection, Iterable, Iterator
 
+from agent_brain.common.text import folded
 from agent_brain.memories.message import Message, Role
 from agent_brain.memories.recall.tokenizer import runs, terms
 from agent_brain.memories.user.facts import Origin
@@ -22,23 +23,58 @@ _B = r"[\s\u200b-\u200f\u2060\ufeff]*"  # blanks, also those that nobody sees
 _NAMES = (
     "data|documents?|file|page|e?mail|article|content|context|source|(?:block)?quote|result|html"
 )
+# Any other element, besides emphasis and what programs put around the words of users.
+_ELEMENT = r"(?!(?:strong|mark|user|question|query|task|request|goal|prompt))[a-z][\w.:-]{2,}"
+_TRANSLATE = "translate|übersetzen?|übersetze|traduis|traduire|traduce|traducir"
+_LINE = r"[ \t*]*(?:from|sent|date|to|b?cc|subject|von|gesendet|datum|an|betreff)[ \t*]*:"
 _QUOTED = re.compile(
     rf"<{_B}(?P<tag>{_NAMES})\b[^<>]*>.*?(?:<{_B}/{_B}(?P=tag){_B}>|\Z)"
-    r"|```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|^[ \t]*>[^\n]*"
-    r"|^[ \t]*-{3,}[^\n]*(?:forwarded|original) message.*\Z"
-    r"|(?:[:：]|\b(?:says|writes|claims|states|reads|tells|said|wrote|told me),?)\s*"
-    r"(?:\"[^\"\n]+\"|“[^”]+”|„[^“”]+[“”]|«[^»]+»)",
+    r"|<!--.*?(?:-->|\Z)"
+    r"|(?P<fence>```|~~~|\"\"\").*?(?:(?P=fence)|\Z)|^[ \t]*>[^\n]*"
+    # lines of a table, and of a record of a chat
+    r"|^[ \t]*\|[^\n]*\|[ \t]*$|^[ \t]*(?:user|assistant|human|system|ai|bot)[ \t]*:[^\n]*"
+    # forwarded mail, to the end: its first line, its headers, or "On … wrote:"
+    r"|^[ \t]*(?:-{3,}[^\n]*|begin )(?:forwarded|original|weitergeleitete|ursprüngliche)"
+    r" (?:message|nachricht).*\Z"
+    rf"|^(?=(?:{_LINE}[^\n]*\n\s*){{0,5}}[ \t*]*(?:from|von)[ \t*]*:)"
+    rf"(?=(?:{_LINE}[^\n]*\n\s*){{1,5}}[ \t*]*(?:sent|subject|gesendet|betreff)[ \t*]*:"
+    rf"|[ \t*]*(?:sent|subject|gesendet|betreff)[ \t*]*:[^\n]*\n\s*{_LINE}).*\Z"
+    r"|^[ \t]*(?:on|am|le|el)\b[^\n]*(?:\n[^\n]+)?\b"
+    r"(?:wrote|schrieb\b[^\n:]*|a écrit|escribió)[ \t]*:[ \t]*\r?\n(?!\s*>).*\Z"
+    # what is to be translated or worked on
+    rf"|^[ \t]*(?:(?:can|could) you |please |bitte )?(?:{_TRANSLATE}"
+    r"|(?:proofread|correct|rewrite|rephrase|paraphrase|summari[sz]e|fix|improve|edit)"
+    r" (?:my|this|the|these)|(?:korrigiere|verbessere) (?:mein|dies|den|die)\w*)"
+    r"\b[^\n:.?!\"“„«]{0,60}[:：].*\Z"
+    rf"|\b(?:{_TRANSLATE})\s*'(?:[^'\n]|'\w){{1,500}}'(?!\w)"
+    rf"|(?:[:：]|\b(?:{_TRANSLATE}|says|writes|claims|states|reads|tells|said|wrote|told me"
+    r"|sagte?|schreibt|schrieb|dice|dijo|dit),?)\s*"
+    r"(?:\"[^\"\n]+\"|“[^”]+”|„[^“”]+[“”]|«[^»]+»|»[^«]+«|‘(?:[^‘’]|’\w)+’)",
     re.MULTILINE | re.DOTALL | re.IGNORECASE,
 )
-_STRAY = re.compile(rf"\A.*<{_B}/{_B}(?:{_NAMES}){_B}>", re.DOTALL | re.IGNORECASE)
-_SIMPLE = str.maketrans(
-    {**dict.fromkeys("‘’‛′", "'"), **dict.fromkeys("“”„‟«»", '"'), **dict.fromkeys("‐‑‒–—−", "-")}
-    | dict.fromkeys("*_`")
+_STRAY = re.compile(rf"\A.*<{_B}/{_B}(?:{_NAMES}|{_ELEMENT}){_B}>", re.DOTALL | re.IGNORECASE)
+_TAG = re.compile(rf"<{_B}(?P<ends>/?){_B}(?P<name>{_ELEMENT})\b[^<>]*>", re.IGNORECASE)
+_MARKDOWN = str.maketrans(dict.fromkeys("*_`"))
+NOT = re.compile(
+    r"(?:\b(?:not|cannot|never|no longer|neither|nor)|n['’]t)\b(?! (?:only|just|forget|wait)\b)"
+    r"|\b(?:ca|wo|do|does|did|is|are|was|were|have|has|had|would|could|should)nt\b"
+    r"|\b(?:might|maybe|perhaps|hardly|i wish)\b|\b(?:almost|nearly)(?= \w+ed\b)|不|没"
+    r"|\b(?:far from|refused? to|decided against|(?:sick|tired) of|fed up with|(?:except|but) me)\b"
 )
-_NOT = re.compile(
-    r"\b(?:not|never|no longer|neither|nor|without|hates?|dislikes?)\b|n['’]t\b"
-    r"|\b(?:nicht|nie|kein\w*|nunca|jamás)\b|不|没"
+# In languages in which it may stand behind the verb.
+NOT_ELSEWHERE = re.compile(
+    r"\b(?:nicht|nie|niemals|kein\w*|nunca|jam[aá]s|tampoco|n[aã]o|niet|geen|inte|ikke|не|pas|jamais)\b"
+    r"(?! (?:nur|bloß|s[oóò]lo|s[oó]|alleen|только|seulement|que|loin|mal)\b)"
+    r"|\b(?:vielleicht|peut-être|quizás?)\b"
+    r"|\bn(?:e\b|['’])(?=[^.,;:!?\n]{0,60}\b(?:plus|rien|aucune?|guère)\b)"
+    r"|않|ません|ない\b"
+    r"|\bnon (?!solo\b|j|m(?:on|a|es)\b)"
+    r"|(?:^|\b(?:yo|ya|mí|pero|y) )\s*no (?:me|te|le|les|nos|lo|la|se|hay|soy|estoy|es|\w+o)\b"
 )
+_AGAINST = re.compile(r"\b(?:without|hates?|dislikes?)\b")
+
+
+LEAST_WORDS = 2  # of a quote that is looked for in all messages: "yes" is in too many
 
 
 def origin_of(message: Message, quote: str, names: Collection[str] = ()) -> Origin | None:
@@ -79,20 +115,39 @@ def own_words(message: Message, names: Collection[str] = ()) -> str:
 
 def _unquoted(text: str) -> str:
     """Return a text without what stands in it as data, code or a quotation."""
+    for start, end in reversed([*_elements(text)]):
+        text = f"{text[:start]}\n{text[end:]}"
     return _STRAY.sub("", _QUOTED.sub(_gap, text))
+
+
+def _elements(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where elements such as ``<webpage>…</webpage>`` begin and end."""
+    tags = [(found["name"].lower(), found) for found in _TAG.finditer(text)]
+    ends: dict[str, list[int]] = {}
+    for name, found in tags:
+        if found["ends"]:
+            ends.setdefault(name, []).append(found.end())
+    upto = 0
+    for name, found in tags:
+        behind = ends.get(name, ())
+        at = bisect(behind, found.start())
+        if not found["ends"] and at < len(behind) and found.start() >= upto:
+            yield found.start(), (upto := behind[at])
 
 
 def _gap(found: re.Match[str]) -> str:
     """Return what stands for a quotation; a title or a name in quotation marks stays."""
     words = found[0].split()
-    if found[0][-1] in '"”“»' and 2 * sum(word[:1].isupper() for word in words) > len(words):
+    if found[0][-1] in '"”“»«’' and 2 * sum(word[:1].isupper() for word in words) > len(words):
         return found[0]
     return "\n"
 
 
 def data_in(text: str) -> str:
     """Return what stands in a text as data, code or a quotation."""
-    return "\n".join(found[0] for found in _QUOTED.finditer(text) if _gap(found) == "\n")
+    elements = [text[start:end] for start, end in _elements(text)]
+    quoted = (found[0] for found in _QUOTED.finditer(text) if _gap(found) == "\n")
+    return "\n".join([*elements, *quoted])
 
 
 def has_quote(text: str, quote: str) -> bool:
@@ -102,7 +157,7 @@ def has_quote(text: str, quote: str) -> bool:
 
 def plain(text: str) -> str:
     """Return a text in one case, with single spaces and simple quotation marks and dashes."""
-    return " ".join(normalize("NFKC", text).translate(_SIMPLE).casefold().split())
+    return " ".join(folded(text).translate(_MARKDOWN).split())
 
 
 def words_of(text: str) -> list[str]:
@@ -112,7 +167,8 @@ def words_of(text: str) -> list[str]:
 
 def is_negative(text: str) -> bool:
     """Return whether a text denies something."""
-    return _NOT.search(text.casefold()) is not None
+    text = text.casefold()
+    return any(words.search(text) for words in (NOT, NOT_ELSEWHERE, _AGAINST))
 
 
 def least_trusted(origins: Iterable[Origin]) -> Origin:

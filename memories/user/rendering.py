@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from itertools import islice
 
 from agent_brain.common.text import as_data, count_tokens
 from agent_brain.memories.recall.results import Recalled, RecalledItem, told
@@ -32,6 +33,8 @@ def fact_line(fact: Fact) -> str:
     when = f"{fact.said_at:%Y-%m-%d}"
     text = " ".join(fact.text.split())
     unsure = "; others contradict it" if fact.disputed_by else ""
+    if fact.status in ("planned", "claim") and fact.valid_from > fact.said_at:
+        unsure += f"; planned: from {fact.valid_from:%Y-%m-%d}"
     if fact.origin in OWN:
         return f"- {who}{slot}{text} [{when}{unsure}; {fact.id}]"
     if not _PLAIN.fullmatch(who + slot):  # what others call it may say something itself
@@ -49,10 +52,19 @@ def block_text(block: Block) -> str:
     return f"{block.name} (version {block.version}):\n{as_data(block.text)}"
 
 
-def profile_of(facts: Sequence[Fact]) -> list[Fact]:
-    """Return the facts that the user has stated about themselves, those that last longest first."""
-    own = [fact for fact in reversed(facts) if fact.origin in OWN and fact.about == USER]
-    return sorted(own, key=lambda fact: -1 if fact.slot else _LASTING.index(fact.kind))[:MOST]
+def profile_of(facts: Iterable[Fact]) -> list[Fact]:
+    """Return what the user has stated about themselves and holds, what lasts longest first.
+
+    Args:
+        facts: Facts in the order in which they were said.
+    """
+    alike: dict[str, list[Fact]] = {kind: [] for kind in ("slot", *_LASTING, "planned")}
+    for fact in facts:
+        if fact.about == USER and fact.status in ("current", "planned") and fact.origin in OWN:
+            planned = "planned" if fact.status == "planned" else None
+            alike[planned or ("slot" if fact.slot else fact.kind)].append(fact)
+    newest = (fact for found in alike.values() for fact in reversed(found))
+    return [*islice(newest, MOST)]
 
 
 class Brief:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
+from functools import cached_property
+from itertools import zip_longest
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, get_args, overload
 from weakref import WeakKeyDictionary
@@ -12,6 +14,7 @@ from anyio.abc import AsyncResource
 from pydantic import AwareDatetime, BaseModel, ValidationError
 
 from agent_brain.common.ids import new_id
+from agent_brain.common.text import folded
 from agent_brain.common.values import error_lines, is_count
 from agent_brain.memories.base import Memory
 from agent_brain.memories.embedders.function import EmbedderLike
@@ -22,16 +25,29 @@ from agent_brain.memories.recall.results import Recalled
 from agent_brain.memories.store.checks import whole_number
 from agent_brain.memories.store.expiry import utc_now
 from agent_brain.memories.store.filters import checked_text, moment
+from agent_brain.memories.store.filters import names as names_in
 from agent_brain.memories.store.options import JournalLike
-from agent_brain.memories.store.session import USER_SESSION
+from agent_brain.memories.store.session import USER_SESSION, long_term_session, session_key
 from agent_brain.memories.user import erasing, learning
 from agent_brain.memories.user.blocks import edit
-from agent_brain.memories.user.checking import known_as, said_again
-from agent_brain.memories.user.facts import OWN, USER, Again, Fact, Kind, Origin, Source, Status
+from agent_brain.memories.user.checking import is_stated, known_as, said_again
+from agent_brain.memories.user.facts import (
+    CURRENT,
+    LIVE,
+    USER,
+    Again,
+    Fact,
+    Kind,
+    Origin,
+    Source,
+    Status,
+)
 from agent_brain.memories.user.learning import Extract, Learned
-from agent_brain.memories.user.log import FACT, Block, ReadUpTo, UserLog
-from agent_brain.memories.user.novelty import is_said, says_something
-from agent_brain.memories.user.origins import has_quote, origin_of
+from agent_brain.memories.user.log import Block, ReadUpTo, UserLog
+from agent_brain.memories.user.novelty import said_in, says_something
+from agent_brain.memories.user.origins import has_quote, origin_of, own_words
+from agent_brain.memories.user.rendering import profile_of
+from agent_brain.memories.user.tools import TOOLS, tools_of
 
 if TYPE_CHECKING:
     from agent_brain.memories.sessions.forgetting import MakeMemory
@@ -40,8 +56,13 @@ if TYPE_CHECKING:
 
 Mode: TypeAlias = Literal["program", "agent", "both"]
 What: TypeAlias = Literal["facts", "messages", "both"]
-TOOLS = ("remember", "recall_user", "forget", "edit_block")
-ROUNDS = 3  # searches for facts that hold, each of more than the one before
+
+
+def _texts(what: str, value: Collection[str]) -> frozenset[str]:
+    try:
+        return names_in(what, value)
+    except MemoryUseError as error:
+        raise MemoryDefinitionError(str(error)) from None
 
 
 class UserMemory(AsyncResource):
@@ -77,6 +98,10 @@ class UserMemory(AsyncResource):
         client: A client of Chroma.
         clock: Returns the time (aware).
         readonly: Only read.
+
+    Attributes:
+        learning_error: Why the last conversation that was closed could not be learned from; None if
+            it could. :meth:`learn` tries again; :meth:`unread` names what waits for it.
 
     Raises:
         MemoryDefinitionError: Options that make no sense.
@@ -114,11 +139,11 @@ class UserMemory(AsyncResource):
             )
         self.mode = mode
         self.extract = extract
-        self.names = frozenset([names] if isinstance(names, str) else names)
+        self.names = _texts("names", names)
         self.profile_tokens, self.recall_tokens = profile_tokens, recall_tokens
         for name in ("profile_tokens", "recall_tokens"):
             whole_number(name, getattr(self, name), least=0)
-        self.approve = frozenset([approve] if isinstance(approve, str) else approve)
+        self.approve = _texts("approve", approve)
         if unknown := sorted(self.approve - {*TOOLS}):
             raise MemoryDefinitionError(
                 f"approve={unknown}: no tools have these names: {', '.join(TOOLS)}"
@@ -136,6 +161,8 @@ class UserMemory(AsyncResource):
             readonly=readonly,
             shared=stored,
         )
+        self.learning_error: Exception | None = None
+        self._profile: tuple[int, list[Fact]] = (0, [])
         self._unnamed: WeakKeyDictionary[Memory, str] = WeakKeyDictionary()
 
     @property
@@ -204,28 +231,28 @@ class UserMemory(AsyncResource):
                 an instruction that is not from the user; or a field makes no sense.
         """
         sources, origin = self._source(source, quote, conversation)
-        if kind == "instruction" and origin not in OWN:
-            raise MemoryUseError(
-                f"remember({text!r}): instructions are kept only if the user gives them, and this "
-                f"one is from: {origin}"
-            )
-        said_at = self.clock() if source is None else source.created_at
+        now = self.clock()
+        fields: dict[str, Any] = {
+            "text": text,
+            "slot": slot,
+            "about": about,
+            "kind": kind,
+            "sources": sources,
+            "replaces": tuple(sorted(names_in("replaces", replaces))),
+            "unsure": unsure,
+            "said_at": now if source is None else min(source.created_at, now),
+            "valid_to": valid_to,
+            "expires_at": expires_at,
+            "recorded_at": now,
+        }
+        if valid_from is not None:
+            fields["valid_from"] = valid_from
         try:
-            fact = Fact(
-                text=text,
-                slot=slot,
-                about=about,
-                kind=kind,
-                sources=sources,
-                origin=origin,
-                replaces=tuple(replaces),
-                unsure=unsure,
-                said_at=said_at,
-                valid_from=valid_from or said_at,
-                valid_to=valid_to,
-                expires_at=expires_at,
-                recorded_at=self.clock(),
-            )
+            fact = Fact(origin=origin, **fields)
+            if source is not None and origin is Origin.USER:
+                own, quoted = own_words(source, self.names), quote or source.content
+                if not is_stated(fact, own, quoted, source.created_at):
+                    fact = Fact(origin=Origin.ASSISTANT, **fields)
         except ValidationError as error:
             problems = "; ".join(error_lines(error, "the fact"))
             raise MemoryUseError(f"remember({text!r}): {problems}") from error
@@ -244,20 +271,26 @@ class UserMemory(AsyncResource):
         (old,) = [fact for fact in await self.history(fact_id) if fact.id == fact_id]
         said = Message.user(checked_text("correct()", text).strip(), created_at=self.clock())
         kept: dict[str, Any] = {"slot": old.slot, "about": old.about, "kind": old.kind}
+        if old.status == "planned":
+            kept["valid_from"] = old.valid_from
         return await self.remember(said.content, source=said, replaces=[fact_id], **kept)
 
     async def store(self, fact: Fact) -> Fact:
         """Store a fact that was made elsewhere; return it, or the same one if it is known."""
+        if not isinstance(fact, Fact):
+            raise MemoryUseError(f"store() takes a fact (Fact), not {fact!r:.100}")
         stored = fact
 
-        def plan() -> list[BaseModel]:
+        def plan() -> Sequence[BaseModel]:
             nonlocal stored
             known = self.log.facts()
             if missing := [i for i in fact.replaces if i not in known]:
                 raise MemoryUseError(f"replaces={missing}: no facts have these IDs")
-            same = known_as(fact, known.values())
+            same = known_as(fact, self.log.known.said_as(fact), known)
             stored = same or fact
-            return [fact] if same is None else said_again(fact, same, self.log.all(Again))
+            if same is None:
+                return [fact]
+            return said_again(fact, same, self.log.known.again(same.id))
 
         await self.log.write(plan)
         return self.log.facts()[stored.id]
@@ -271,7 +304,9 @@ class UserMemory(AsyncResource):
             return (), Origin.PROGRAM
         if not isinstance(source, Message):
             raise MemoryUseError(f"source= must be a message, not {source!r}")
-        quote = source.content if quote is None else quote
+        quote = source.content if quote is None else checked_text("quote=", quote)
+        if conversation is not None:
+            checked_text("conversation=", conversation)
         if not quote.strip() or not has_quote(source.content, quote):
             raise MemoryUseError(f"quote={quote!r} is not in message {source.id}")
         origin = origin_of(source, quote, self.names)
@@ -302,7 +337,7 @@ class UserMemory(AsyncResource):
         """
         make = extract or self.required_extractor
         learned = Learned()
-        for conversation in conversations or await self._sessions():
+        for conversation in conversations or await self.unread():
             async with learning.opened(self, conversation) as opened:
                 while opened and (reading := await learning.read_next(self, opened)) is not None:
                     drafts = await learning.extract(make, reading)
@@ -328,15 +363,23 @@ class UserMemory(AsyncResource):
             )
         return self.extract
 
-    async def _sessions(self) -> list[str]:
-        from agent_brain.memories.layered import long_term_session
-        from agent_brain.memories.sessions.listing import sessions_of
+    async def unread(self) -> list[str]:
+        """Return the names of the tenant's sessions that :meth:`learn` has not read to their ends.
+
+        Raises:
+            MemoryUseError: There is no journal that has sessions.
+        """
+        from agent_brain.memories.sessions.listing import sessions_of, tenant_prefix
 
         if self.journal is None:
             raise MemoryUseError("learn() without conversations reads those of a journal")
+        await self.log.look()
+        read = {each.conversation: each.entries for each in self.log.known.all(ReadUpTo)}
+        lasts = await self.journal.lasts(tenant_prefix(self.tenant))
         names = await sessions_of(self.journal, self.tenant)
         long = {long_term_session(name) for name in names}  # which have the same messages
-        return [name for name in names if name not in long]
+        ends = {name: lasts.get(session_key(name, self.tenant)) for name in names}
+        return [name for name in names if name not in long and ends[name] != read.get(name)]
 
     async def edit_block(self, name: str, text: str, *, expect: int | None = None) -> Block:
         """Write a block, a short text about the user; return it.
@@ -355,8 +398,7 @@ class UserMemory(AsyncResource):
     async def blocks(self) -> list[Block]:
         """Return the current version of each block that is not empty, by name."""
         await self.log.look()
-        newest = {block.name: block for block in self.log.all(Block)}
-        return [newest[name] for name in sorted(newest) if newest[name].text]
+        return self.log.newest_blocks()
 
     async def block_history(self, name: str) -> list[Block]:
         """Return all versions of a block, oldest first."""
@@ -396,8 +438,8 @@ class UserMemory(AsyncResource):
         return [
             fact
             for fact in (self.log.facts_at(as_of) if as_of else self.log.facts().values())
-            if (about is None or fact.about.casefold() == about.casefold())
-            and (slot is None or (fact.slot or "").casefold() == slot.casefold())
+            if (about is None or fact.said[0] == folded(about))
+            and (slot is None or fact.said[1] == folded(slot))
             and kind in (None, fact.kind)
             and (as_of is not None or status in ("all", fact.status))
         ]
@@ -408,6 +450,7 @@ class UserMemory(AsyncResource):
         Raises:
             MemoryUseError: There is no such fact.
         """
+        checked_text("history()", fact_id)
         await self.log.look()
         facts = self.log.facts()
         if fact_id not in facts:
@@ -453,51 +496,47 @@ class UserMemory(AsyncResource):
         checked_text("recall()", query)
         if not is_count(k, least=1):
             raise MemoryUseError(f"recall(k={k!r}): a whole number, at least 1")
-        facts = await self.fitting(query, k) if what != "messages" else []
+        await self.log.look()
+        if what == "messages":
+            return await self.messages(query, k, outdated=True)
+        facts = await self.fitting(query, k)
         if what == "facts":
             return facts
         used = {source.message for fact in facts for source in fact.sources}
-        if what == "both":
-            used |= self.outdated()
         return [*facts, *await self.messages(query, k, used)]
 
     async def fitting(
-        self, query: str, k: int, statuses: Collection[Status] = frozenset(("current",))
+        self, query: str, k: int, statuses: Collection[Status] = CURRENT
     ) -> list[Fact]:
-        """Return the facts with one of ``statuses`` that fit a query best."""
-        await self.log.look()
-        facts, found = self.log.facts(), list[Fact]()
-        wanted = k
-        for _ in range(ROUNDS):
-            wanted = 2 * wanted + 8
-            hits = await self.log.recall(query, wanted)
-            ids = [hit.message.id for hit in hits if hit.message.id in facts]
-            found = [facts[i] for i in ids if facts[i].status in statuses][:k]
-            if len(found) == k or len(hits) < wanted:
-                break
-        return found
+        """Return the facts with one of ``statuses`` that fit a query best; after a look."""
+        facts = self.log.facts()
 
-    async def messages(self, query: str, k: int, without: Collection[str] = ()) -> list[Recalled]:
-        """Return messages of all conversations that fit a query best.
+        def fits(message: Message) -> bool:
+            return message.id in facts and facts[message.id].status in statuses
+
+        hits = await self.log.find(query, k, fits)
+        return [facts[hit.message.id] for hit in hits if hit.message.id in facts]
+
+    async def messages(
+        self, query: str, k: int, without: Collection[str] = (), *, outdated: bool = False
+    ) -> list[Recalled]:
+        """Return messages of all conversations that fit a query best; after a look.
 
         Args:
             query: A question, or any text.
             k: At most so many.
             without: IDs of messages to leave out.
+            outdated: Also those that say what does not hold any more.
         """
         if self.journal is None:
             return []
-        return await self.log.recall(
-            query,
-            k,
-            scope="tenant",
-            where=lambda m: m.id not in without and FACT not in m.metadata,
-        )
+        self.log.facts()
 
-    def outdated(self) -> set[str]:
-        """Return the IDs of the messages that say what does not hold any more."""
-        over = [f for f in self.log.facts().values() if f.status in ("replaced", "ended")]
-        return {source.message for fact in over for source in fact.sources}
+        def fits(message: Message) -> bool:
+            holds = outdated or not self.log.known.is_outdated(message.id)
+            return holds and message.id not in without
+
+        return await self.log.find(query, k, fits, scope="tenant")
 
     async def is_new(self, text: str) -> bool:
         """Return whether a text may say something that is not known; without a model.
@@ -507,39 +546,43 @@ class UserMemory(AsyncResource):
         checked_text("is_new()", text)
         if not says_something(text):
             return False
-        return await self.said_as(text) is None
+        await self.log.look()
+        return said_in(text, await self.fitting(text, 5, LIVE)) is None
 
-    async def said_as(self, text: str) -> Fact | None:
-        """Return a current fact, or a claim, that says a text in the same words; None if none."""
-        return next((f for f in await self.like([text], 5) if is_said(text, [f.text])), None)
-
-    async def like(self, said: Iterable[str | Message], k: int) -> list[Fact]:
-        """Return ``k`` facts, current ones and claims, those most like some texts first."""
-        texts = [each if isinstance(each, str) else each.content for each in said]
-        ranked: dict[str, Fact] = {}
-        lists = [await self.fitting(text, k, ("current", "claim")) for text in texts]
-        for place in range(k):
-            for found in lists:
-                if place < len(found):
-                    ranked.setdefault(found[place].id, found[place])
-        if len(ranked) < k:  # a fact to replace may share no word with what replaces it
-            newest = reversed(await self.facts())
-            ranked |= {fact.id: fact for fact in newest if fact.id not in ranked}
-        return [*ranked.values()][:k]
+    def first_of(self, lists: Sequence[Sequence[Fact]], k: int) -> list[Fact]:
+        """Return ``k`` facts, the first ones of some lists, then the newest; after a look."""
+        firsts = (fact for row in zip_longest(*lists) for fact in row if fact is not None)
+        ranked = dict.fromkeys(fact.id for fact in firsts)
+        facts = self.log.facts()
+        for fact in reversed(facts.values()):
+            if len(ranked) >= k:
+                break
+            if fact.status == "current":  # one to replace may share no word with what replaces it
+                ranked.setdefault(fact.id)
+        return [facts[i] for i in [*ranked][:k]]
 
     async def refusals(self) -> dict[str, int]:
         """Return how many drafts were refused when conversations were read, by reason."""
         await self.log.look()
         counts: dict[str, int] = {}
-        for read in self.log.all(ReadUpTo):
+        for read in self.log.known.all(ReadUpTo):
             for reason, count in read.refused.items():
                 counts[reason] = counts.get(reason, 0) + count
         return counts
 
     def tools(self) -> list[BaseTool]:
         """Return tools for a model: ``remember``, ``recall_user``, ``forget``, ``edit_block``."""
-        from agent_brain.memories.user.tools import tools_of
+        return [*self._tools]
 
+    def profile(self) -> list[Fact]:
+        """Return the first facts of the profile; after a look."""
+        facts, version = self.log.facts().values(), self.log.known.version
+        if self._profile[0] != version:
+            self._profile = version, profile_of(facts)
+        return self._profile[1]
+
+    @cached_property
+    def _tools(self) -> list[BaseTool]:
         return tools_of(self)
 
     # Forgetting, exporting
@@ -562,10 +605,12 @@ class UserMemory(AsyncResource):
 
         Args:
             fact_id: The fact with this ID, or this fact, and the messages that it cites.
-            text: Every fact, block and message that contains this text, ignoring case.
+            text: Every fact, block and message that contains this text, whatever the case and the
+                spaces.
             slot: The facts of this slot about the user, also those that were replaced.
             about: The facts about a person, and the messages that they cite.
-            conversation: A session, and the facts that rest on it alone.
+            conversation: A session, its messages wherever they were copied, and the facts that rest
+                on it alone; others keep the sources that are left.
             everything: All facts and blocks, and all sessions of the tenant.
             memory: Makes the memory of a session, as for :func:`forget_in_sessions`.
             running: The memory of a run in progress, through which its session is changed.
@@ -581,14 +626,18 @@ class UserMemory(AsyncResource):
             raise MemoryUseError(f"forget(everything={everything!r}): True or False")
         if isinstance(fact_id, Fact):
             fact_id = fact_id.id
+        texts = {"fact_id": fact_id, "slot": slot, "about": about, "conversation": conversation}
+        for name, value in texts.items():
+            if value is not None:
+                checked_text(f"forget({name}=)", value)
         choice = erasing.Chosen(fact_id, text, slot, about, conversation, everything)
         return await erasing.forget(self, choice, memory, running)
 
     async def export(self) -> dict[str, Any]:
         """Return what is known as JSON data, for :meth:`load`: facts with sources, and blocks."""
         await self.log.look()
-        facts, blocks, again = self.log.facts().values(), self.log.all(Block), self.log.all(Again)
-        items = {"facts": facts, "blocks": blocks, "again": again}
+        known, facts = self.log.known, self.log.facts().values()
+        items = {"facts": facts, "blocks": known.all(Block), "again": known.all(Again)}
         data = {name: [i.model_dump(mode="json") for i in each] for name, each in items.items()}
         return {"version": 1, **data}
 
@@ -614,9 +663,9 @@ class UserMemory(AsyncResource):
         def plan() -> Sequence[BaseModel]:
             known = self.log.facts()
             added[:] = [fact for fact in facts if fact.id not in known]
-            held = {(block.name, block.version) for block in self.log.all(Block)}
+            held = {(block.name, block.version) for block in self.log.known.all(Block)}
             written = [block for block in blocks if (block.name, block.version) not in held]
-            noted = self.log.all(Again)
+            noted = self.log.known.all(Again)
             return [*added, *written, *(each for each in again if each not in noted)]
 
         await self.log.write(plan)

@@ -14,21 +14,13 @@ from difflib import SequenceMatcher
 from unicodedata import name
 
 from agent_brain.memories.user.facts import Origin
-from agent_brain.memories.user.origins import is_negative, plain, words_of
+from agent_brain.memories.user.origins import is_negative, plain
+from agent_brain.memories.user.stating import FRAME, stated, stems_of
 
 _DATE = re.compile(r"\b\d{4}(?:-\d\d(?:-\d\d)?)?\b|\b\d{1,2}:\d\d\b|\b\d{1,3}\b")
 _MARKED = re.compile(r"[^\s\w]*(\w+(?:[-_./:@+]\w+)*)")  # a word, with what is inside it
 _SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？]*")
-_CLAUSE = re.compile(r"[.,;:!?。，！？\n]|\b(?:but|aber|sondern|sino|pero)\b")
-_ASKS = re.compile(
-    r"\s*(?:do|does|did|is|are|am|was|were|has|have|had|what|who|where|when|why|how|which)\b", re.I
-)
 _ENGLISH = frozenset("i im my the is have and to of with for that we our it".split())
-# Words with which facts are told, whatever they tell.
-_FRAME = frozenset(
-    "live like love enjoy prefer want own work name call use speak go move plan "
-    "user person year old".split()
-)
 ALIKE = 0.75  # of two words that are one in two forms or languages: Munich, München
 
 
@@ -51,15 +43,7 @@ def said_by(text: str, whose: Origin, *, repeats: bool = False) -> Said:
     """Return what somebody else has said; what the assistant asks says nothing."""
     if repeats:
         text = " ".join(part for part in _SENTENCE.findall(text) if not part.endswith(("?", "？")))
-    return Said(frozenset(_words(text)), whose, repeats)
-
-
-def is_denied(own: str, quote: str, text: str) -> bool:
-    """Return whether a quote leaves out the "not" that stands before it, and the fact too."""
-    if is_negative(text):
-        return False
-    before = plain(own).split(plain(quote))[:-1]
-    return bool(before) and all(is_negative(_CLAUSE.split(part)[-1]) for part in before)
+    return Said(frozenset(stems_of(text)), whose, repeats)
 
 
 def lowered(
@@ -75,15 +59,15 @@ def lowered(
         strict: Whether half of it has to be in the user's words in every case; else not where
             nobody else has spoken and the user does not write English, which a fact may translate.
     """
-    said, stems = _words(own), _words(text)
+    said, stems = stems_of(own), stems_of(text)
     english = bool(_ENGLISH & set(plain(own).split()))
-    content = stems - _FRAME or stems
+    content = stems - FRAME or stems
     turned = is_negative(own) and not is_negative(text)
     if not turned:
         stems = content
-    marked = {stem for word in _marked(text, own) for stem in _words(word)}
-    titled = [words for title in titles if (words := _words(title) - said)]
-    claimed = _words(text) - _stated(own)
+    marked = {stem for word in _marked(text, own) for stem in stems_of(word)}
+    titled = [words for title in titles if (words := stems_of(title) - said)]
+    claimed = stems_of(text) - stems_of(stated(own))
     asked = bool(claimed & said)
     found = Origin.USER
     for other in others:
@@ -94,7 +78,7 @@ def lowered(
         if enough or (asked and claimed <= other.words) or named:
             found = max(found, other.whose, key=lambda origin: origin.rank)
     missing = {stem for stem in stems - said if not _is_alike(stem, said)}
-    computed = _words(" ".join(_DATE.findall(text))) - said
+    computed = stems_of(" ".join(_DATE.findall(text))) - said
     told = [other.whose for other in others if not other.repeats]
     free = 2 * len(missing & content - computed) > len(content - computed)
     if found is Origin.USER and free and (strict or english or told):
@@ -102,11 +86,6 @@ def lowered(
     if found is Origin.USER and (not said or (english and marked & missing)):
         return Origin.ASSISTANT
     return found
-
-
-def _words(text: str) -> set[str]:
-    """Return the stems of a text; single letters of scripts without spaces are in too many."""
-    return {stem for stem in words_of(text) if len(stem) > 1 or stem.isascii()}
 
 
 def _is_alike(stem: str, said: set[str]) -> bool:
@@ -117,17 +96,6 @@ def _is_alike(stem: str, said: set[str]) -> bool:
         and SequenceMatcher(None, stem, other).ratio() >= ALIKE
         for other in said
     )
-
-
-def _stated(own: str) -> set[str]:
-    """Return the words of what the user says, without those of what the user asks."""
-    told = []
-    for sentence in _SENTENCE.findall(own):
-        if not sentence.endswith(("?", "？")):
-            told.append(sentence)
-        elif not _ASKS.match(sentence):  # "I live in Porto, what is the weather?"
-            told.append(sentence.rpartition(",")[0])
-    return _words("\n".join(told))
 
 
 def _marked(text: str, own: str) -> Iterator[str]:

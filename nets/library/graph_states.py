@@ -102,7 +102,7 @@ class OperationState(State):
         self.operations = tuple(operations)
         self.on_more = on_more
         self.on_done = on_done
-        self.prompt = prompt
+        self.prompt = prompts.checked(prompt)
 
     async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
         """Run the operations and store their thoughts."""

@@ -8,11 +8,13 @@ from enum import Enum
 from typing import Any
 
 from agent_brain.common.suggest import did_you_mean
+from agent_brain.common.values import takes
 from agent_brain.nets.errors import NetDefinitionError, Problem
 from agent_brain.nets.library.handoff_states import (
     AgentState,
     Filter,
     Filtered,
+    OnHandoff,
     StartState,
     TransferringState,
     TransferTool,
@@ -25,8 +27,7 @@ from agent_brain.states.models.resolve import as_llm
 from agent_brain.states.output_types import OutputType
 from agent_brain.states.prompts import ANSWER, Prompt, joined
 from agent_brain.states.reasoning import Mode, ReasoningState
-from agent_brain.tools.base import BaseTool
-from agent_brain.tools.toolset import ToolLike, collect
+from agent_brain.tools.toolset import ToolLike
 
 START = "START"
 """The name of the first state of :func:`handoff`."""
@@ -47,6 +48,8 @@ class HandoffAgent:
             prompt, may be async. None shows everything. Calls without results and results without
             calls are left out of what it returns.
         mode: How the model calls tools: ``"native"``, ``"text"``, or ``"auto"``.
+        on_handoff: Called with the memory, the name of the agent before and its reason when the
+            conversation is handed to this one; sync or async. After a crash, perhaps again.
     """
 
     prompt: Prompt | None = None
@@ -57,6 +60,7 @@ class HandoffAgent:
     output_type: OutputType | None = None
     see: Filter | None = None
     mode: Mode = "auto"
+    on_handoff: OnHandoff | None = None
 
 
 def handoff(
@@ -119,13 +123,14 @@ def _state(
     owner: str,
 ) -> AgentState:
     targets = _targets(name, agents)
-    transfers: list[BaseTool] = [TransferTool(to, agents[to].description) for to in targets]
-    tools = tuple(collect([*agent.tools, *transfers], {}).values())
-    net = _net(name, agent, llm if agent.llm is None else as_llm(agent.llm), owner=owner)
-    return AgentState(name, net, tools, {to: keys[to] for to in targets}, owner=owner)
+    transfers = [TransferTool(to, agents[to].description) for to in targets]
+    own = llm if agent.llm is None else as_llm(agent.llm)
+    net = _net(name, agent, own, [*agent.tools, *transfers], owner=owner)
+    following = {to: keys[to] for to in targets}
+    return AgentState(name, net, following, owner=owner, on_handoff=agent.on_handoff)
 
 
-def _net(name: str, agent: HandoffAgent, llm: LLM, *, owner: str) -> Net:
+def _net(name: str, agent: HandoffAgent, llm: LLM, tools: Iterable[ToolLike], *, owner: str) -> Net:
     """Return the net of one agent: that of :func:`react`, with an end after a hand-off."""
     return Net(
         {
@@ -149,6 +154,7 @@ def _net(name: str, agent: HandoffAgent, llm: LLM, *, owner: str) -> Net:
         },
         name=name,
         hooks=() if agent.see is None else (Filtered(agent.see),),
+        tools=tools,
     )
 
 
@@ -176,11 +182,20 @@ def _check(agents: Mapping[str, HandoffAgent], start: str) -> Iterator[Problem]:
         yield from unknown or _check_reach(start, agents)
 
 
+_FUNCTIONS = {"see": ("messages",), "on_handoff": ("memory", "sender", "reason")}
+
+
 def _check_values(agents: Mapping[str, object]) -> Iterator[Problem]:
     for name, agent in agents.items():
         if not isinstance(agent, HandoffAgent):
             what = f"Agent {name!r} is {agent!r:.100}"
             yield Problem("not_an_agent", what, "Pass a HandoffAgent(prompt=…)", (str(name),))
+        for option, given in _FUNCTIONS.items():
+            value = getattr(agent, option, None)
+            if value is not None and not takes(value, *given):
+                what = f"Agent {name!r} has {option}={value!r:.100}"
+                hint = f"Pass a function that is called as {option}({', '.join(given)})"
+                yield Problem("not_a_function", what, hint, (str(name),))
         if not _is_name(name):
             what = f"{name!r} cannot be the name of an agent"
             hint = (

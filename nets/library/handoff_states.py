@@ -25,9 +25,12 @@ from agent_brain.states.tool_round import ToolRound
 from agent_brain.states.work import StreamItem
 from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
+from agent_brain.tools.calling import is_valid
 from agent_brain.tools.context import current_call
-from agent_brain.tools.errors import ToolArgumentsError, ToolError
+from agent_brain.tools.errors import ToolError
+from agent_brain.tools.schemas import object_schema
 
+OnHandoff: TypeAlias = Callable[[Memory, str, str], Awaitable[None] | None]
 Filter: TypeAlias = Callable[[Sequence[Message]], Iterable[Message] | Awaitable[Iterable[Message]]]
 
 
@@ -49,6 +52,8 @@ class LastTransfer(Notes):
 
     sender: str = ""
     to: str = ""
+    reason: str = ""
+    told: bool = False  # to ``on_handoff``
 
 
 class TransferTool(BaseTool):
@@ -62,6 +67,7 @@ class TransferTool(BaseTool):
     """
 
     prefix: ClassVar[str] = "transfer_to_"
+    always_offered = True
 
     def __init__(self, to: str, description: str = "") -> None:
         what = f", which is for: {description}" if description else ""
@@ -69,12 +75,7 @@ class TransferTool(BaseTool):
             f"{self.prefix}{to}",
             f"Hand this conversation over to the agent {to!r}{what}. It continues with what was "
             "said so far, in your place. Call this tool rather than saying that you hand over.",
-            {
-                "type": "object",
-                "properties": {"reason": {"type": "string", "description": "Why, in a sentence."}},
-                "required": ["reason"],
-                "additionalProperties": False,
-            },
+            object_schema({"reason": {"type": "string", "description": "Why, in a sentence."}}),
             idempotent=True,
         )
         self.to = to
@@ -100,17 +101,8 @@ class TransferTool(BaseTool):
 def _first_transfer(memory: Memory) -> Action | None:
     """Return the first hand-off of the round that can be run."""
     tools = memory.offered_tools()
-    return next((a for a in memory.next_actions if _is_valid(a, tools.get(a.name))), None)
-
-
-def _is_valid(action: Action, tool: BaseTool | None) -> bool:
-    if not isinstance(tool, TransferTool) or action.unparsed is not None:
-        return False
-    try:
-        tool.validate(action.args)
-    except ToolArgumentsError:
-        return False
-    return True
+    asked = ((action, tools.get(action.name)) for action in memory.next_actions)
+    return next((a for a, t in asked if isinstance(t, TransferTool) and is_valid(a, t)), None)
 
 
 class TransferRound(ToolRound):
@@ -131,7 +123,8 @@ class TransferRound(ToolRound):
         """Note to whom the conversation was handed over, if it was."""
         if action.name.startswith(TransferTool.prefix) and not result.is_error:
             to = action.name.removeprefix(TransferTool.prefix)
-            LastTransfer(sender=self._sender, to=to).write(self.memory)
+            reason = str(action.args.get("reason", ""))
+            LastTransfer(sender=self._sender, to=to, reason=reason).write(self.memory)
             ActiveAgents.note(self.memory, self._owner, to)
 
 
@@ -171,28 +164,28 @@ class StartState(State):
 
 
 class AgentState(State):
-    """Run one agent on the memory itself, with tools of its own.
+    """Run one agent on the memory itself.
 
     Args:
         name: The agent.
         net: Its net.
-        tools: Its tools, which the memory offers while it runs.
         following: The states of the agents that it may hand over to, by name.
         owner: The name of the net around it.
+        on_handoff: Called when the conversation was handed to it.
     """
 
     def __init__(
         self,
         name: str,
         net: Net,
-        tools: Sequence[BaseTool],
         following: Mapping[str, Enum],
         *,
         owner: str,
+        on_handoff: OnHandoff | None = None,
     ) -> None:
         self.name = name
         self.net = net
-        self.tools = tuple(tools)
+        self.on_handoff = on_handoff
         self.following = dict(following)
         self.owner = owner
 
@@ -207,15 +200,14 @@ class AgentState(State):
         Raises:
             ToolDefinitionError: The memory has another tool of the same name.
         """
-        memory.add_tools(self.tools)
-        try:
-            if LastTransfer.read(memory).sender != self.name:  # else it was interrupted behind it
-                ActiveAgents.note(memory, self.owner, self.name)
-            yield Delegate([Branch("", self.net, memory)])
-        finally:
-            for tool in self.tools:
-                if memory.available_tools.get(tool.name) is tool:
-                    del memory.available_tools[tool.name]
+        last = LastTransfer.read(memory)
+        if last.sender != self.name:  # else it was interrupted behind it
+            ActiveAgents.note(memory, self.owner, self.name)
+        if self.on_handoff is not None and last.to == self.name and not last.told:
+            await maybe_await(self.on_handoff(memory, last.sender, last.reason))
+            last.told = True
+            last.write(memory)
+        yield Delegate([Branch("", self.net, memory)])
 
     async def next_state(self, memory: Memory) -> Enum | None:
         """Return the agent that the conversation was handed to; None after an answer."""
@@ -245,11 +237,11 @@ class TransferringState(ActionState):
         """Run the calls; a hand-off is noted with its result."""
         yield TransferRound(memory, self.name, self.owner)
 
-    async def next_state(self, memory: Memory) -> Enum | None:  # type: ignore[override]
+    async def next_state(self, memory: Memory) -> Enum | None:
         """Return ``on_done``; None after a hand-off."""
         return None if LastTransfer.read(memory).sender == self.name else self.on_done
 
-    def targets(self) -> tuple[Enum | None, ...]:  # type: ignore[override]
+    def targets(self) -> tuple[Enum | None, ...]:
         """Return ``on_done`` and the end."""
         return self.on_done, None
 

@@ -27,7 +27,6 @@ Users: TypeAlias = UserMemory | Callable[[str | None], UserMemory]
 class Learn(Enum):
     """The states of :func:`learn`."""
 
-    READ = "read"
     EXTRACT = "extract"
     WRITE = "write"
 
@@ -73,30 +72,23 @@ def learn(llm: LLM | str | None = None, *, user: Users, extract: Extract | None 
             async with user(memory.tenant) as made:
                 yield made
 
-    async def read(memory: Memory) -> str | None:
+    async def extracted(memory: Memory) -> str | None:
         goal = (await memory.goal())[-1].content
-        async with used(memory) as known, learning.opened(known, goal) as opened:
-            if opened and await learning.read_next(known, opened) is not None:
-                return None
         notes = LearnNotes.read(memory)
-        notes.ended = True
-        notes.write(memory)
-        told = f"Learned {count_of(notes.facts, 'fact')} from {count_of(notes.messages, 'message')}"
-        return f"{told}, refused {notes.refused}."
-
-    async def extracted(memory: Memory) -> None:
-        goal = (await memory.goal())[-1].content
         async with used(memory) as known:
             async with learning.opened(known, goal) as opened:
                 reading = await learning.read_next(known, opened) if opened else None
-            if reading is None:
-                return
-            with memory.work_for("learn"):
-                drafts = await learning.extract(make or known.required_extractor, reading)
-        notes = LearnNotes.read(memory)
-        notes.drafts = [draft.model_dump(mode="json") for draft in drafts]
-        notes.last = reading.batch.messages[-1].id
+            if reading is not None:
+                with memory.work_for("learn"):
+                    drafts = await learning.extract(make or known.required_extractor, reading)
+                notes.drafts = [draft.model_dump(mode="json") for draft in drafts]
+                notes.last = reading.batch.messages[-1].id
+        notes.ended = reading is None
         notes.write(memory)
+        if reading is not None:
+            return None
+        told = f"Learned {count_of(notes.facts, 'fact')} from {count_of(notes.messages, 'message')}"
+        return f"{told}, refused {notes.refused}."
 
     async def write(memory: Memory) -> None:
         goal = (await memory.goal())[-1].content
@@ -115,19 +107,14 @@ def learn(llm: LLM | str | None = None, *, user: Users, extract: Extract | None 
         notes.drafts = []
         notes.write(memory)
 
-    def after_reading(memory: Memory) -> Learn | None:
-        return None if LearnNotes.read(memory).ended else Learn.EXTRACT
+    def next_state(memory: Memory) -> Learn | None:
+        return None if LearnNotes.read(memory).ended else Learn.WRITE
 
     return Net(
         {
-            Learn.READ: FunctionState(read, choose=after_reading),
-            Learn.EXTRACT: FunctionState(extracted, on_done=Learn.WRITE),
-            Learn.WRITE: FunctionState(write, on_done=Learn.READ),
+            Learn.EXTRACT: FunctionState(extracted, choose=next_state),
+            Learn.WRITE: FunctionState(write, on_done=Learn.EXTRACT),
         },
-        transitions={
-            Learn.READ: [Learn.EXTRACT, None],
-            Learn.EXTRACT: [Learn.WRITE],
-            Learn.WRITE: [Learn.READ],
-        },
+        transitions={Learn.EXTRACT: [Learn.WRITE, None], Learn.WRITE: [Learn.EXTRACT]},
         name="learn",
     )

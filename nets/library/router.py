@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 
 from agent_brain.common.aio import maybe_await
 from agent_brain.memories.base import Memory
-from agent_brain.nets.composition import NetLike, OneTargetState
+from agent_brain.nets.composition import NetLike
 from agent_brain.nets.delegation import Branch, Delegate
 from agent_brain.nets.library.plan_execute import plan_execute
 from agent_brain.nets.library.react import react
@@ -21,6 +21,7 @@ from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.model_request import StructuredRequest, build_messages
 from agent_brain.states.models.llm import LLM, Thought
 from agent_brain.states.models.resolve import as_llm, llm_or
+from agent_brain.states.routed import RoutedState
 from agent_brain.states.session_state import Notes
 from agent_brain.states.work import StreamItem
 
@@ -110,7 +111,7 @@ def default_routes(llm: LLM | str) -> Mapping[str, Route]:
     }
 
 
-class ChoiceState(OneTargetState):
+class ChoiceState(RoutedState):
     """Choose a route, by a model or by a function."""
 
     def __init__(
@@ -123,22 +124,22 @@ class ChoiceState(OneTargetState):
     ) -> None:
         if not routes:
             raise StateDefinitionError("A router needs at least one route")
-        self.choose: LLM | Choose = llm_or(choose)
+        self.chooser: LLM | Choose = llm_or(choose)
         self.routes = {name: route.description for name, route in routes.items()}
-        self.on_done = on_done
-        self.prompt = prompt
+        super().__init__(on_done)
+        self.prompt = prompts.checked(prompt)
 
     async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
         """Choose, and stream the choice as a thought."""
-        if isinstance(self.choose, LLM):
+        if isinstance(self.chooser, LLM):
             listed = "\n".join(f"- {name}: {what}" for name, what in self.routes.items())
             prompt = prompts.extended(self.prompt, routes=lambda memory: listed)
-            messages = await build_messages(self.choose, memory, prompt, REQUEST)
-            question = StructuredRequest(self.choose, messages, RouteName, check=self._unknown)
+            messages = await build_messages(self.chooser, memory, prompt, REQUEST)
+            question = StructuredRequest(self.chooser, messages, RouteName, check=self._unknown)
             yield question
             name = question.output.name
         else:
-            name = await maybe_await(self.choose(memory))
+            name = await maybe_await(self.chooser(memory))
             problem = self._unknown(RouteName(name=name))
             if problem:
                 raise StateDefinitionError(f"choose= returned {name!r}: {problem}")
@@ -151,12 +152,12 @@ class ChoiceState(OneTargetState):
         return f"there is no route of that name, but {', '.join(map(repr, self.routes))}"
 
 
-class RouteState(OneTargetState):
+class RouteState(RoutedState):
     """Run the chosen net on the memory itself."""
 
     def __init__(self, nets: Mapping[str, NetLike], *, on_done: Enum | None = None) -> None:
         self.nets = {name: as_net(net) for name, net in nets.items()}
-        self.on_done = on_done
+        super().__init__(on_done)
 
     @property
     def subnets(self) -> Mapping[str, Net]:

@@ -77,7 +77,7 @@ class ProposeState(State):
         self.count = count
         self.samples = count if sample else 1
         self.bounds = bounds
-        self.prompt = prompt
+        self.prompt = prompts.checked(prompt)
 
     async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
         """Propose thoughts and store them as fresh."""
@@ -145,7 +145,7 @@ class SearchState(State):
         self.on_done = on_done
         self.bounds = bounds
         self.votes = votes
-        self.prompt = prompt
+        self.prompt = prompts.checked(prompt)
 
     async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
         """Judge the fresh thoughts, and choose the next frontier."""

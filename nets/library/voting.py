@@ -107,7 +107,7 @@ class VoteState(TellState):
         super().__init__(lambda memory: Candidates.read(memory).winner, output_type=output_type)
         self.vote = choice_or_llm("vote", vote, ("majority",))
         self.normalise = normalise
-        self.prompt = prompt
+        self.prompt = prompts.checked(prompt)
 
     async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
         """Vote, store the winner, and answer with it."""

@@ -17,7 +17,8 @@ PAGE = Path(__file__).parent / "page"
 # Nothing from other hosts, no inline script: what a model writes cannot run.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-    "img-src 'self' data: blob:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    "img-src 'self' data: blob:; media-src data:; font-src 'self'; base-uri 'none'; "
+    "form-action 'self'; frame-ancestors 'none'"
 )
 PAGE_HEADERS = {
     "content-security-policy": POLICY,
@@ -54,6 +55,7 @@ async def info(request: Request) -> Response:
     """Describe the agent."""
     settings, brain = settings_of(request), sessions_of(request).brain
     models = [model.model for model in models_of(brain.net)]
+    tools = {**brain.memory.available_tools, **{tool.name: tool for tool in brain.net.tools}}
     body = {
         "name": settings.name,
         "net": brain.net.name,
@@ -65,7 +67,7 @@ async def info(request: Request) -> Response:
                 "description": tool.description,
                 "requires_approval": tool.requires_approval is not False,
             }
-            for tool in brain.memory.available_tools.values()
+            for tool in tools.values()
         ],
         "needs_token": settings.needs_token,
         "keeps_steps": settings.sessions.keeps_steps,

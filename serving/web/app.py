@@ -12,8 +12,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from agent_brain.common.request_id import request_id
 from agent_brain.errors import AgentBrainError, BrainDefinitionError
-from agent_brain.request_id import request_id
 from agent_brain.serving.caller import Caller
 from agent_brain.serving.sessions import Sessions
 from agent_brain.serving.web import about, ag_ui, routes, steps, users, vercel, websocket

@@ -8,6 +8,7 @@ from agent_brain.common.secrets import get_logger, scrub
 from agent_brain.errors import (
     AgentBrainError,
     BrainUseError,
+    DecisionError,
     LeaseHeldError,
     LLMError,
     MemoryBusyError,
@@ -31,6 +32,7 @@ _STATUS: list[tuple[type[Exception], int, str]] = [
     (MemoryBusyError, 409, "session_busy"),
     (SessionConflictError, 409, "session_busy"),
     (LeaseHeldError, 409, "session_busy"),
+    (DecisionError, 400, "invalid_request"),
     (ResumeError, 409, "nothing_to_resume"),
     (SessionsClosedError, 503, "stopping"),
     (TooManySessionsError, 429, "too_many_sessions"),

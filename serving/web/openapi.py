@@ -26,6 +26,7 @@ _BODIES: dict[Callable[..., Any], type[BaseModel]] = {
     session_routes.resume_run: session_routes.ResumeRun,
     session_routes.send_message: session_routes.SendMessage,
     steps.fork_session: steps.ForkSession,
+    steps.branch_session: steps.BranchSession,
     users.correct_fact: users.CorrectFact,
     users.forget_user: users.Forget,
 }
@@ -37,6 +38,7 @@ _STATUS = {
     session_routes.cancel_run: "202",
     session_routes.send_message: "202",
     steps.fork_session: "201",
+    steps.branch_session: "201",
 }
 _NUMBER: Json = {"type": "integer", "minimum": 1}
 _QUERIES: dict[Callable[..., Any], Json] = {

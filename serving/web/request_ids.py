@@ -7,7 +7,7 @@ import secrets
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from agent_brain.request_id import request_id
+from agent_brain.common.request_id import request_id
 
 HEADER = b"x-request-id"
 STARTS = ("http.response.start", "websocket.accept", "websocket.http.response.start")

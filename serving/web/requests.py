@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -10,10 +11,11 @@ import anyio
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from starlette.requests import ClientDisconnect, HTTPConnection, Request
 
+from agent_brain.common.request_id import request_id
 from agent_brain.common.text import shorten
 from agent_brain.common.values import error_lines
-from agent_brain.request_id import request_id
 from agent_brain.serving.caller import Caller
+from agent_brain.serving.session import Session
 from agent_brain.serving.sessions import Sessions
 from agent_brain.serving.web.settings import WebSettings
 
@@ -147,3 +149,9 @@ def owner_args(connection: HTTPConnection) -> dict[str, str | None]:
     """Return ``user`` and ``tenant`` for the methods of :class:`Sessions`."""
     caller = caller_of(connection)
     return {"user": caller.user, "tenant": caller.tenant}
+
+
+def use_session(connection: HTTPConnection) -> AbstractAsyncContextManager[Session]:
+    """Return the session that the path names, to be entered."""
+    name: str = connection.path_params["session"]
+    return sessions_of(connection).use(name, **owner_args(connection))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
@@ -25,6 +24,7 @@ from agent_brain.serving.web.requests import (
     read_json,
     sessions_of,
     settings_of,
+    use_session,
 )
 from agent_brain.serving.web.streams import JSON, events_response, run_response
 from agent_brain.serving.web.views import (
@@ -79,7 +79,9 @@ class ResumeRun(Body):
     approve: Few[list[str]] | Literal[True] | None = None
     deny: Few[dict[str, str]] | Few[list[str]] | None = None
     edit: Few[dict[str, dict[str, JsonValue]]] | None = None
-    input: str | Few[dict[str, str]] | None = None
+    input: JsonValue = Field(
+        default=None, description="The answer, or answers by the IDs of the questions."
+    )
     detached: bool = False
     when_busy: WhenBusy | None = None
 
@@ -125,8 +127,9 @@ async def rename_session(request: Request) -> Response:
 
 async def read_session(request: Request) -> Response:
     """Return the messages of a session, and what it does."""
-    async with _use(request) as session:
-        return JSONResponse(await describe_session(session))
+    async with use_session(request) as session:
+        chat = await sessions_of(request).chat(session.id, **owner_args(request))
+        return JSONResponse(await describe_session(session, chat))
 
 
 async def delete_session(request: Request) -> Response:
@@ -141,7 +144,7 @@ async def start_run(request: Request) -> Response:
     task = body.task if isinstance(body.task, str) else body.task.to_message()
     deps = deps_of(request)
     if body.detached:
-        async with _use(request) as session:
+        async with use_session(request) as session:
             return _accepted(
                 session, await session.start(task, deps=deps, when_busy=body.when_busy)
             )
@@ -155,7 +158,7 @@ async def resume_run(request: Request) -> Response:
     body = await read_json(request, ResumeRun, empty=True)
     chosen: Any = {**body.decisions(), "deps": deps_of(request), "when_busy": body.when_busy}
     if body.detached:
-        async with _use(request) as session:
+        async with use_session(request) as session:
             return _accepted(session, await session.start_resume(**chosen))
     return _stream(request, lambda session: session.stream_resume(**chosen))
 
@@ -167,19 +170,19 @@ async def watch_events(request: Request) -> Response:
         return Response(media_type=media_type)
     after = request.headers.get("last-event-id") or request.query_params.get("after")
     stall = settings_of(request).limits.stall
-    return events_response(_use(request), after=after, media_type=media_type, stall=stall)
+    return events_response(use_session(request), after=after, media_type=media_type, stall=stall)
 
 
 async def stop_run(request: Request) -> Response:
     """Stop the run of a session after its current step."""
-    async with _use(request) as session:
+    async with use_session(request) as session:
         current_run(session).stop()
         return JSONResponse({"status": "stopping"}, 202)
 
 
 async def cancel_run(request: Request) -> Response:
     """Cancel the run of a session at once."""
-    async with _use(request) as session:
+    async with use_session(request) as session:
         current_run(session).cancel()
         return JSONResponse({"status": "cancelling"}, 202)
 
@@ -187,7 +190,7 @@ async def cancel_run(request: Request) -> Response:
 async def send_message(request: Request) -> Response:
     """Send the run of a session a message."""
     body = await read_json(request, SendMessage)
-    async with _use(request) as session:
+    async with use_session(request) as session:
         current_run(session).send(body.to_message())
         return JSONResponse({"status": "sent"}, 202)
 
@@ -224,10 +227,6 @@ def routes() -> list[Route]:
     ]
 
 
-def _use(request: Request) -> AbstractAsyncContextManager[Session]:
-    return sessions_of(request).use(request.path_params["session"], **owner_args(request))
-
-
 def current_run(session: Session) -> SessionRun:
     """Return the run of a session.
 
@@ -254,7 +253,7 @@ def _stream(request: Request, start: Callable[[Session], SessionRun]) -> Respons
     """Answer with the events of an attached run, or with its result."""
     media_type = _media_type(request, [SSE, NDJSON, JSON])
     stall = settings_of(request).limits.stall
-    return run_response(_use(request), start, media_type=media_type, stall=stall)
+    return run_response(use_session(request), start, media_type=media_type, stall=stall)
 
 
 def _media_type(request: Request, offered: list[str]) -> str:

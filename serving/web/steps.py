@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractAsyncContextManager, aclosing
+from contextlib import aclosing
 from typing import Annotated, Any, TypeAlias, TypeVar
 
 from anyio import to_thread
@@ -20,8 +20,9 @@ from agent_brain.memories.store.session import Session as StoredSession
 from agent_brain.memories.stored import StoredMemory
 from agent_brain.memories.trace.recorded_call import RecordedCall
 from agent_brain.memories.wrapper import WrappingMemory, offers
-from agent_brain.places import Places, parts_of_run
-from agent_brain.serving.catalog import info_data
+from agent_brain.recording.places import Places, parts_of_run
+from agent_brain.recording.step_data import describe_details, describe_message, describe_part
+from agent_brain.serving.catalog import SessionInfo, info_data
 from agent_brain.serving.forking import NO_STEPS, no_step
 from agent_brain.serving.session import Session
 from agent_brain.serving.web.requests import (
@@ -30,10 +31,10 @@ from agent_brain.serving.web.requests import (
     query_number,
     read_json,
     sessions_of,
+    use_session,
 )
 from agent_brain.serving.web.routes import Body
 from agent_brain.serving.web.views import describe_difference, describe_origin
-from agent_brain.step_data import describe_details, describe_message, describe_part
 
 T = TypeVar("T")
 LIMIT = 50  # steps in a list
@@ -55,13 +56,22 @@ class ForkSession(Body):
     )
 
 
+class BranchSession(Body):
+    """The body of ``POST /sessions/{id}/branches``."""
+
+    message: str = Field(description="The ID of the message of a user.")
+    text: str | None = Field(
+        default=None, description="What it says in the branch; without it, it is answered again."
+    )
+
+
 async def list_steps(request: Request) -> Response:
     """List the kept steps of a session: the last ones, or those before or after a step."""
     limit = query_number(request, "limit", Annotated[int, Field(ge=1, le=200)]) or LIMIT
     before, after = (query_number(request, name, StepNumber) for name in ("before", "after"))
     if before is not None and after is not None:
         raise HttpError(422, "invalid_request", "Give before or after, not both")
-    async with _use(request) as session:
+    async with use_session(request) as session:
         stored, places = _kept(session), Places(session.brain.net)
         if after is None:
             parts, more = await read_last_parts(stored.journal, stored.key, limit, before=before)
@@ -80,7 +90,7 @@ async def list_steps(request: Request) -> Response:
 
 async def read_step(request: Request) -> Response:
     """Return all that happened in a step."""
-    async with _use(request) as session:
+    async with use_session(request) as session:
         stored = _kept(session)
         part = await _part(request, session, stored)
         return JSONResponse(await describe_details(part, Places(session.brain.net), stored))
@@ -88,7 +98,7 @@ async def read_step(request: Request) -> Response:
 
 async def draw_step(request: Request) -> Response:
     """Draw the net with the way that the run had taken after a step."""
-    async with _use(request) as session:
+    async with use_session(request) as session:
         stored = _kept(session)
         part = await _part(request, session, stored)
         step = part.step or part.before
@@ -100,7 +110,7 @@ async def draw_step(request: Request) -> Response:
 
 async def read_model_calls(request: Request) -> Response:
     """Return the recorded model calls of a step; without any, what the memory showed a model."""
-    async with _use(request) as session:
+    async with use_session(request) as session:
         part = await _part(request, session, _kept(session))
         before = part.before
         if before is None or part.begins_run:  # no state was run
@@ -116,7 +126,7 @@ async def read_model_calls(request: Request) -> Response:
 async def fork_session(request: Request) -> Response:
     """Copy a session as of a step into a new session, with changes."""
     body = await read_json(request, ForkSession)
-    async with _use(request) as session:
+    async with use_session(request) as session:
         _kept(session)
     info = await sessions_of(request).fork(
         request.path_params["session"],
@@ -125,6 +135,21 @@ async def fork_session(request: Request) -> Response:
         calls=body.calls,
         **owner_args(request),
     )
+    return _created(request, info)
+
+
+async def branch_session(request: Request) -> Response:
+    """Take the turn of a message another way, in a new session that is a branch of the chat."""
+    body = await read_json(request, BranchSession)
+    async with use_session(request) as session:
+        _kept(session)
+    info = await sessions_of(request).branch(
+        request.path_params["session"], body.message, body.text, **owner_args(request)
+    )
+    return _created(request, info)
+
+
+def _created(request: Request, info: SessionInfo) -> Response:
     place = f"{request.scope.get('root_path', '')}/sessions/{info.id}"
     return JSONResponse(info_data(info), 201, headers={"location": place})
 
@@ -155,12 +180,9 @@ def routes() -> list[Route]:
         Route(f"{step}/net.svg", draw_step, methods=["GET"]),
         Route(f"{step}/model-calls", read_model_calls, methods=["GET"]),
         Route(f"{one}/fork", fork_session, methods=["POST"]),
+        Route(f"{one}/branches", branch_session, methods=["POST"]),
         Route(f"{one}/compare", compare_sessions, methods=["GET"]),
     ]
-
-
-def _use(request: Request) -> AbstractAsyncContextManager[Session]:
-    return sessions_of(request).use(request.path_params["session"], **owner_args(request))
 
 
 def _kept(session: Session) -> StoredSession:

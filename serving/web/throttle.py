@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from agent_brain.serving.web.requests import HttpError
 
 MAX_CLIENTS = 10_000  # whose rates are remembered
 
 
+@dataclass(eq=False, repr=False)
 class Throttle:
     """Limits on the requests of each client per minute and at once, and on those at once in all.
 
@@ -23,20 +25,14 @@ class Throttle:
         clock: Returns seconds.
     """
 
-    def __init__(
-        self,
-        per_minute: float | None,
-        at_once: int | None,
-        at_once_each: int | None = None,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._per_minute = per_minute
-        self._at_once = at_once
-        self._at_once_each = at_once_each
-        self._clock = clock
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # left, and when
-        self._active: Counter[str] = Counter()  # requests in progress of each client
-        self._total = 0
+    per_minute: float | None
+    at_once: int | None
+    at_once_each: int | None = None
+    clock: Callable[[], float] = time.monotonic
+    # What is left to each, and when that was so.
+    _buckets: OrderedDict[str, tuple[float, float]] = field(default_factory=OrderedDict)
+    _active: Counter[str] = field(default_factory=Counter)  # requests in progress of each client
+    _total: int = 0
 
     def enter(self, client: str) -> None:
         """Count a request of ``client``; :meth:`leave` ends it.
@@ -44,14 +40,14 @@ class Throttle:
         Raises:
             HttpError: Too many requests (429), or the server is full (503).
         """
-        if self._at_once is not None and self._total >= self._at_once:
+        if self.at_once is not None and self._total >= self.at_once:
             message = "The server handles as many requests as it may: try again later"
             raise HttpError(503, "overloaded", message, {"retry-after": "1"})
-        if self._at_once_each is not None and self._active[client] >= self._at_once_each:
-            message = f"You have {self._at_once_each} requests in progress: end one of them first"
+        if self.at_once_each is not None and self._active[client] >= self.at_once_each:
+            message = f"You have {self.at_once_each} requests in progress: end one of them first"
             raise HttpError(429, "rate_limited", message, {"retry-after": "1"})
-        if self._per_minute is not None:
-            self._take(client, self._per_minute)
+        if self.per_minute is not None:
+            self._take(client, self.per_minute)
         self._active[client] += 1
         self._total += 1
 
@@ -63,7 +59,7 @@ class Throttle:
             del self._active[client]
 
     def _take(self, client: str, per_minute: float) -> None:
-        now = self._clock()
+        now = self.clock()
         most = max(1.0, per_minute)
         left, at = self._buckets.get(client, (most, now))
         left = min(most, left + (now - at) * per_minute / 60)

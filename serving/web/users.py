@@ -25,7 +25,7 @@ from agent_brain.serving.web.requests import (
 from agent_brain.serving.web.routes import Body
 
 LIMIT = 100  # facts in a list
-ORDER: tuple[Status, ...] = ("current", "claim", "replaced", "ended")
+ORDER: tuple[Status, ...] = ("current", "planned", "claim", "replaced", "ended")
 
 
 class CorrectFact(Body):
@@ -41,7 +41,9 @@ class Forget(Body):
     slot: str | None = None
     about: str | None = None
     conversation: str | None = None
-    everything: bool = Field(default=False, description="All facts, blocks and sessions.")
+    everything: bool = Field(
+        default=False, strict=True, description="All facts, blocks and sessions."
+    )
 
 
 async def read_user(request: Request) -> Response:

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from agent_brain.common.text import clean_json, to_json_data
 from agent_brain.memories.message import Message
 from agent_brain.memories.sessions.comparing import Difference
+from agent_brain.recording.step_data import describe_message
 from agent_brain.result import Result
+from agent_brain.serving.branches import Chat
 from agent_brain.serving.catalog import SessionInfo, info_data
 from agent_brain.serving.pending import Pending, pending_in
 from agent_brain.serving.session import Session
 from agent_brain.serving.session_run import SessionRun
 from agent_brain.states.usage import Usage
-from agent_brain.step_data import describe_message
+
+_CHAT = TypeAdapter(Chat)
 
 
 def describe_origin(info: SessionInfo | None) -> Any:
@@ -21,7 +26,7 @@ def describe_origin(info: SessionInfo | None) -> Any:
     return None if info is None else info_data(info)["origin"]
 
 
-async def describe_session(session: Session) -> dict[str, Any]:
+async def describe_session(session: Session, chat: Chat) -> dict[str, Any]:
     """Return the messages of a session, and where the events of its current run begin."""
     run, last_event_id = session.run, session.log.last_id
     messages, goal_at = await _messages(session)
@@ -35,6 +40,7 @@ async def describe_session(session: Session) -> dict[str, Any]:
         "resumable": session.resumable,
         "keeps_steps": session.kept is not None,
         "origin": describe_origin(session.info),
+        "chat": _CHAT.dump_python(chat, mode="json"),
         "run_id": None if run is None else run.run_id,
         "messages": [describe_message(message) for message in messages],
         "pending": _pending(session.pending),
@@ -117,4 +123,5 @@ def _pending(pending: Pending | None) -> dict[str, Any] | None:
     return {
         "calls": [clean_json(call.model_dump(mode="json")) for call in pending.calls],
         "questions": dict(pending.questions),
+        "schemas": dict(pending.schemas),
     }

@@ -19,9 +19,8 @@ from agent_brain.serving.web.requests import (
     HttpError,
     deps_of,
     invalid_json,
-    owner_args,
-    sessions_of,
     settings_of,
+    use_session,
 )
 from agent_brain.serving.web.routes import Body, ResumeRun, SendMessage, UserMessage, current_run
 
@@ -69,9 +68,7 @@ async def session_socket(socket: WebSocket) -> None:
     Runs are driven by the server; the query parameter ``after`` asks for events that were missed.
     """
     try:
-        async with sessions_of(socket).use(
-            socket.path_params["session"], **owner_args(socket)
-        ) as session:
+        async with use_session(socket) as session:
             chosen = next(
                 (p for p in socket.scope["subprotocols"] if p.startswith("bearer.")), None
             )

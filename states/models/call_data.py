@@ -16,7 +16,7 @@ from agent_brain.common.text import clean, clean_json
 from agent_brain.memories.message import Message
 from agent_brain.memories.trace.recorded_call import RecordedCall, without_bytes
 from agent_brain.states import errors
-from agent_brain.states.models.llm import Finish, Piece, Thought
+from agent_brain.states.models.llm import ArgumentsDelta, Finish, Piece, ProviderCall, Thought
 from agent_brain.states.usage import Usage
 from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
@@ -86,12 +86,13 @@ def known_fields(**fields: Any) -> dict[str, Any]:
 def pieces_to_data(pieces: Sequence[Piece], scrubber: Scrubber) -> list[dict[str, Any]]:
     """Return the pieces in order, without secrets, even those that were cut across chunks."""
     texts: dict[int, str] = {}
-    for thought in (False, True):
-        chosen = {
-            index: clean(str(piece))
-            for index, piece in enumerate(pieces)
-            if isinstance(piece, str) and isinstance(piece, Thought) is thought
-        }
+    streams: dict[Any, dict[int, str]] = {}  # texts, thoughts, and the arguments of each call
+    for index, piece in enumerate(pieces):
+        if isinstance(piece, str):
+            streams.setdefault(type(piece), {})[index] = clean(str(piece))
+        elif isinstance(piece, ArgumentsDelta):
+            streams.setdefault(piece.id, {})[index] = clean(piece.text)
+    for chosen in streams.values():
         texts |= zip(chosen, scrubber.chunks([*chosen.values()]), strict=True)
     return [_piece_to_data(piece, texts.get(n, ""), scrubber) for n, piece in enumerate(pieces)]
 
@@ -102,9 +103,15 @@ def _piece_to_data(piece: Piece, text: str, scrubber: Scrubber) -> dict[str, Any
             return {"action": scrubber.data(piece.model_dump(mode="json", exclude_none=True))}
         case Usage():
             return {"usage": dataclasses.asdict(piece)}
+        case ProviderCall():
+            return {"provider_call": scrubber.data(dataclasses.asdict(piece))}
         case Finish():
             known = {"reason": piece.reason, "provider_data": dict(piece.provider_data)}
+            if piece.metadata:
+                known["metadata"] = dict(piece.metadata)
             return {"finish": scrubber.data(known)}
+        case ArgumentsDelta():
+            return {"arguments": {"id": piece.id, "name": piece.name, "text": text}}
         case Thought():
             return {"thought": text}
         case _:
@@ -120,11 +127,11 @@ async def play(call: RecordedCall) -> AsyncGenerator[Piece, None]:
 
 
 def joined(pieces: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield the pieces with texts that follow each other joined."""
+    """Yield the pieces with texts that follow each other joined, without arguments in pieces."""
     for kind, group in groupby(pieces, key=lambda piece: next(iter(piece))):
         if kind in ("text", "thought"):
             yield {kind: "".join(piece[kind] for piece in group)}
-        else:
+        elif kind != "arguments":
             yield from group
 
 
@@ -132,6 +139,8 @@ _READERS: dict[str, Callable[[Any], Piece]] = {
     "text": str,
     "thought": Thought,
     "action": Action.model_validate,
+    "arguments": lambda fields: ArgumentsDelta(**fields),
+    "provider_call": lambda fields: ProviderCall(**fields),
     "usage": lambda fields: Usage(**fields),
     "finish": lambda fields: Finish(**fields),
 }

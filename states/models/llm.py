@@ -45,8 +45,9 @@ class Finish:
         provider_data: Data to send back to the provider with this message in later requests, as
             JSON values, such as signed thinking blocks. It is stored in the message's
             ``metadata["provider_data"]``.
-        metadata: What else to keep in the message's ``metadata``, as JSON values: ``citations`` and
-            ``images``. It is not sent back.
+        metadata: What else to keep in the message's ``metadata``, as JSON values: ``citations``,
+            ``provider_calls``. It is not sent back. ``images`` in it, as content parts of OpenAI,
+            become attachments of the message, and pages in ``citations`` its ``sources``.
     """
 
     reason: FinishReason = "stop"
@@ -63,7 +64,39 @@ class Finish:
             )
 
 
-Piece: TypeAlias = str | Action | Usage | Finish
+@dataclass(frozen=True, slots=True)
+class ArgumentsDelta:
+    """A piece of the arguments of a tool call, for those who watch them grow.
+
+    Attributes:
+        id: ID of the call, that of the :class:`~agent_brain.tools.Action` to come.
+        name: Name of the tool.
+        text: The next piece of the arguments, which together are JSON.
+    """
+
+    id: str
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderCall:
+    """A call of a tool that the provider has run itself, such as its web search.
+
+    Attributes:
+        id: ID of the call.
+        name: Name of the tool.
+        args: What it was called with.
+        result: What it returned, as JSON; None if the provider does not say.
+    """
+
+    id: str
+    name: str
+    args: Mapping[str, JsonValue] = field(default_factory=dict)
+    result: JsonValue = None
+
+
+Piece: TypeAlias = str | Action | ArgumentsDelta | ProviderCall | Usage | Finish
 
 
 class LLM(ABC):
@@ -107,8 +140,11 @@ class LLM(ABC):
         """Call the model once; implement it as an async generator.
 
         It yields text as it comes (:class:`Thought` for reasoning), each action when it is
-        complete, one :class:`Finish` if the provider says why the response ended, and one
-        :class:`Usage` at the end if it is known. Closing the generator ends the call.
+        complete, a :class:`ProviderCall` for each tool that the provider has run itself, one
+        :class:`Finish` if the provider says why the response ended, and one :class:`Usage` at the
+        end if it is known. It may yield the arguments of an action as they come
+        (:class:`ArgumentsDelta`), which are shown and not used. Closing the generator ends the
+        call.
 
         Args:
             messages: The messages for the model, in order.

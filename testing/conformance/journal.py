@@ -232,7 +232,7 @@ async def sessions_are_exchanged_at_once(journal: Any) -> None:
 
 
 async def records_tell_of_each_session(journal: Any) -> None:
-    """records() returns the key, the times and the number of entries of each session."""
+    """records() and lasts() tell of each session; a journal of your own need not have lasts()."""
     await journal.append("b", [Entry("a", 1)])
     await journal.append("a", [Entry("a", 1), Entry("a", 2)])
     await journal.append("a", [Entry("a", 3)])
@@ -241,6 +241,10 @@ async def records_tell_of_each_session(journal: Any) -> None:
     records = await journal.records()
     expect([(r.key, r.entries) for r in records], [("a", 3), ("b", 1)], "records()")
     expect([r.key for r in await journal.records("b")], ["b"], "records('b')")
+    await journal.delete("a", [3])
+    lasts = await journal.lasts()
+    expect(lasts, {key: await journal.last(key) for key in ("a", "b")}, "lasts()")
+    expect(await journal.lasts("b"), {"b": lasts["b"]}, "lasts('b')")
     for record in records:
         if record.created is not None:
             expect_true(record.created <= record.updated, f"The times of {record} are wrong")

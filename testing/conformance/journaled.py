@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from agent_brain.memories.control import HumanRequests
 from agent_brain.memories.errors import JournalConflictError
 from agent_brain.memories.message import Message
+from agent_brain.memories.runs.human_requests import HumanRequests
 from agent_brain.memories.store.session import session_key
 from agent_brain.testing.conformance.check import (
     Make,

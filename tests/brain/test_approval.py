@@ -14,8 +14,9 @@ import pytest
 from agent_brain import Brain, Limits, Memory, MessagesMemory, State, StopReason, react, tool
 from agent_brain.errors import InputNeeded, ResumeError
 from agent_brain.human_input import Decisions
-from agent_brain.memories import Message, Role, Snapshot
-from agent_brain.memories.control import Control, Decision, HumanRequests
+from agent_brain.memories import Message, RamJournal, Role, Snapshot
+from agent_brain.memories.control import Control
+from agent_brain.memories.runs.human_requests import Decision, HumanRequests
 from agent_brain.nets import Branch, Delegate, Net, ParallelState, SubnetState
 from agent_brain.states import (
     ActionFinished,
@@ -525,3 +526,26 @@ async def test_a_state_that_waits_is_entered_and_left_once(
 async def test_a_state_that_asks_is_entered_and_left_once_in_run_state() -> None:
     run = await run_state(Ask(), MessagesMemory(), input="A")
     assert [m.content for m in await run.memory.dump()] == ["entered", "You said A.", "left"]
+
+
+@pytest.mark.parametrize("asks", [pay(5, "a"), ask("who?", "a")])
+async def test_a_call_whose_tool_is_gone_keeps_waiting(asks):
+    journal = RamJournal()
+    shop = Shop()
+    brain, llm = brain_for(shop, [asks], ["done"], memory=MessagesMemory(journal=journal))
+    await brain.run("go")
+    decisions = {"input": "Ann"} if asks.name == "ask" else {"approve": True}
+    without = Brain(react(llm), tools=[add], memory=MessagesMemory(journal=journal))
+    with pytest.raises(ResumeError, match=f"of the tool '{asks.name}', which this brain does not"):
+        await without.resume(**decisions)
+    again = Brain(react(llm), tools=shop.tools, memory=MessagesMemory(journal=journal))
+    assert (await again.resume(**decisions)).answer == "done"
+    assert shop.paid == [5] * (asks.name == "pay")
+
+
+async def test_a_call_whose_tool_is_gone_may_be_denied():
+    journal = RamJournal()
+    brain, llm = brain_for(Shop(), [pay(5, "a")], ["done"], memory=MessagesMemory(journal=journal))
+    await brain.run("go")
+    without = Brain(react(llm), memory=MessagesMemory(journal=journal))
+    assert (await without.resume(deny="a")).answer == "done"

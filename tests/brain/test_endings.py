@@ -10,7 +10,12 @@ import anyio
 import pytest
 
 from agent_brain import Brain, Limits, Message, StopReason, StuckPolicy, react
-from agent_brain.errors import LLMConnectionError, MalformedOutputError, TransitionError
+from agent_brain.errors import (
+    BrainDefinitionError,
+    LLMConnectionError,
+    MalformedOutputError,
+    TransitionError,
+)
 from agent_brain.nets import create_net
 from agent_brain.states import Event, Finish, RunFailed, RunFinished, RunStarted, TextDelta, Usage
 from agent_brain.states.output_types import shape_of
@@ -288,6 +293,20 @@ async def test_an_empty_task_is_refused(task: str) -> None:
 def test_limits_below_zero_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(options))):
         Limits(**options)
+
+
+@pytest.mark.parametrize("name", ["max_steps", "max_tokens", "max_tool_calls", "max_requests"])
+@pytest.mark.parametrize("value", [1.5, True, "3", float("nan"), float("inf")])
+def test_limits_of_numbers_of_things_are_whole(name: str, value: Any) -> None:
+    with pytest.raises(BrainDefinitionError, match=name):
+        Limits(**{name: value})
+
+
+@pytest.mark.parametrize("name", ["max_cost", "timeout"])
+@pytest.mark.parametrize("value", [True, "3", float("nan")])
+def test_other_limits_are_numbers(name: str, value: Any) -> None:
+    with pytest.raises(BrainDefinitionError, match=name):
+        Limits(**{name: value})
 
 
 @pytest.mark.parametrize("net", ["react", "plan_execute", "tree_of_thoughts"])

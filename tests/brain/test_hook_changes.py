@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from dataclasses import replace
 from enum import Enum
 from typing import Any, Literal
@@ -384,6 +385,29 @@ async def test_a_call_that_a_hook_refuses_names_the_model_that_was_asked_for() -
     assert [event.kind for event in calls] == ["response_started", "usage_reported"]
     assert calls[0].model == llm.model  # type: ignore[attr-defined]
     assert isinstance(run.error, Refused)
+
+
+@pytest.mark.parametrize("changes", [True, False])
+async def test_a_hook_sees_the_response_as_it_has_left_it(changes: bool) -> None:
+    class Loud(Log):
+        async def stream_model_call(
+            self, request: ModelRequest, pieces: AsyncIterator[Any]
+        ) -> AsyncIterator[Any]:
+            async with aclosing(pieces):  # type: ignore[type-var]
+                async for piece in pieces:
+                    yield piece.upper() if isinstance(piece, str) else piece
+
+    class Change(Log):
+        def after_model_call(self, request: ModelRequest, response: ModelResponse) -> Any:
+            super().after_model_call(request, response)
+            return replace(response, text=f"{response.text}!") if changes else None
+
+    log: list[str] = []
+    hooks = [Log("outer", log), Loud("loud", log), Change("inner", log)]
+    result = await Brain(react(ScriptedLLM([["he", "llo"]])), hooks=hooks).run("?")
+    said = "hello!" if changes else "HELLO"
+    assert log == ["inner got hello", f"loud got {said}", f"outer got {said}"]
+    assert result.messages[-1].content == said
 
 
 class Only(Enum):

@@ -193,7 +193,7 @@ def test_another_model_by_its_name_for_a_part_of_a_net() -> None:
     planning, _, evaluation, _ = net.states.values()
     assert (planning.llm.model, evaluation.evaluate.model) == ("openai/a", "openai/b")  # type: ignore[attr-defined]
     choice = next(iter(router("demo", choose="openai/c").states.values()))
-    assert choice.choose.model == "openai/c"  # type: ignore[attr-defined]
+    assert choice.chooser.model == "openai/c"  # type: ignore[attr-defined]
     *_, vote = self_consistency("demo", vote="openai/d").states.values()
     assert vote.vote.model == "openai/d"  # type: ignore[attr-defined]
 

@@ -21,7 +21,7 @@ from agent_brain.memories import (
     WindowedMemory,
 )
 from agent_brain.nets import MapState, ParallelState, SubnetState, create_net
-from agent_brain.states import Hook, InputRequested, ModelRequest, ModelResponse
+from agent_brain.states import AnswerState, Hook, InputRequested, ModelRequest, ModelResponse
 from agent_brain.testing import ModelCall, ScriptedLLM
 from agent_brain.tools import Action, InputNeeded
 from tests.memories.durable.life import clever
@@ -97,6 +97,48 @@ async def test_a_run_with_the_same_net_is_equal(name: str, count: int) -> None:
     await check(brain)
     report = await brain.replay()
     assert (report.requests, report.complete, report.traced) == (count + 1, True, True)
+
+
+@pytest.mark.parametrize("place", ["net", "subnet", "empty", "branches", "items", "both"])
+@pytest.mark.parametrize("memory", ["in RAM", "in a journal"])
+async def test_tools_of_nets_do_not_run_either(place: str, memory: str) -> None:
+    def work(messages: Any) -> Any:
+        return [call("look", 1)] if messages[-1].role == "user" else "Seen."
+
+    inner = react(ScriptedLLM([work] * 4), tools=[look])
+    net: Any = {
+        "net": lambda: inner,
+        "subnet": lambda: {Step.ONE: SubnetState(inner)},
+        "empty": lambda: {Step.ONE: SubnetState(inner, fork="empty")},
+        "branches": lambda: {Step.ONE: ParallelState([inner, inner])},
+        "items": lambda: {Step.ONE: MapState(lambda memory: ["a", "b"], inner, fork="empty")},
+        "both": lambda: Net({Step.ONE: SubnetState(inner)}, tools=[look]),
+    }[place]()
+    brain = Brain(net, MEMORIES[memory](), trace=True)
+    await brain.run("Look.")
+    assert {*ran} == {"look 1"}
+    await check(brain)
+
+
+async def test_a_run_with_options_is_replayed_with_them() -> None:
+    brain = Brain("react", llm=ScriptedLLM(["Never."]), trace=True)
+    llm = ScriptedLLM([call("look", 1), Action(name="final_result", args={"value": 7})])
+    options: Any = {"llm": llm, "tools": [look], "prompt": "Be brief.", "output_type": int}
+    assert (await brain.run("Look.", **options)).output == 7
+    assert not (await brain.replay()).equal
+    report = await brain.replay(**options)
+    assert report.equal, str(report)
+    assert ran == ["look 1"]
+
+
+async def test_a_run_in_ram_is_replayed_from_a_state_that_asks_no_model() -> None:
+    async def first(memory: Memory) -> Literal[Step.TWO]:
+        return Step.TWO
+
+    answer = AnswerState(ScriptedLLM(["Yes."]), ask=True)
+    brain = Brain(Net({Step.ONE: first, Step.TWO: answer}), trace=True)
+    await brain.run("Well?")
+    await check(brain)
 
 
 async def test_each_run_of_a_session_is_replayed() -> None:

@@ -10,6 +10,7 @@ import anyio
 import pytest
 
 from agent_brain import Brain, Limits, Memory, Message, Net, ReplayError, react, tool
+from agent_brain.hooks import CallCache, HidePersonalData, RamStore, Rate, RateLimits
 from agent_brain.memories import DurableMemory, MemoryUseError, MessagesMemory, RamJournal
 from agent_brain.nets import ParallelState
 from agent_brain.states import ActionState, FunctionState, Hook, ModelRequest, ModelResponse
@@ -262,6 +263,38 @@ async def test_a_model_call_that_a_hook_answers_is_no_gap() -> None:
     brain = brain_of([[call("look", 1)]], hooks=[Answering()])
     await brain.run("Look.")
     await check(brain)
+
+
+@pytest.mark.parametrize("trace", [True, False])
+@pytest.mark.parametrize("hidden", ["before", "after"])
+@pytest.mark.parametrize("knows", ["nothing", "all calls"])
+async def test_what_a_cache_answered_is_replayed(trace: bool, hidden: str, knows: str) -> None:
+    store = RamStore()
+
+    def hooks(store: RamStore) -> list[Hook]:
+        found: list[Hook] = [HidePersonalData(), CallCache(store)]
+        return found if hidden == "before" else found[::-1]
+
+    for turn in ([call("look", 1)], "Seen [email 1]."), ():
+        brain = brain_of([*turn], hooks=hooks(store), trace=trace)
+        result = await brain.run("Look for ann@example.org.")
+        assert result.answer == "Seen ann@example.org."
+        known = store if knows == "all calls" else RamStore()
+        again = brain_of([], brain.memory, hooks=hooks(known), trace=trace)
+        await check(again)
+    assert result.usage.requests == 0
+
+
+async def test_a_replay_waits_for_no_rate_and_keeps_nothing() -> None:
+    store = RamStore()
+    rate, cache = RateLimits({"*": Rate(requests="1/h")}), CallCache(store)
+    brain = brain_of(["Hello."], hooks=[rate])
+    await brain.run("Hi.")
+    with anyio.fail_after(20):
+        await check(brain)
+    await check(brain_of([], brain.memory, hooks=[cache]))
+    result = await brain_of(["New."], hooks=[cache]).run("Hi.")
+    assert result.answer == "New."
 
 
 async def test_a_made_memory_that_returns_no_snapshot_is_refused() -> None:

@@ -23,6 +23,7 @@ from agent_brain import (
     tool,
 )
 from agent_brain.errors import JournalError
+from agent_brain.hooks import Moderation
 from agent_brain.memories import MessagesMemory, RamJournal
 from agent_brain.nets import self_consistency
 from agent_brain.states import TextDelta
@@ -253,6 +254,25 @@ async def test_the_clock_starts_when_the_model_is_loaded(way: str) -> None:
             StopReason.DONE,
             "It is 4.",
         )
+
+
+@pytest.mark.parametrize("where", ["for one run", "of a hook", "of a brain that is a tool"])
+async def test_the_clock_starts_when_models_beside_the_net_are_loaded(where: str) -> None:
+    slow = SlowToLoad(["It is 4."] if where == "for one run" else ['{"allowed": true}'] * 9)
+    brain = Brain(react(ScriptedLLM(["It is 4."])), limits=Limits(timeout=10))
+    if where == "of a hook":
+        brain = Brain(
+            brain.net, hooks=[Moderation(slow, rules="No politics.")], limits=brain.limits
+        )
+    elif where == "of a brain that is a tool":
+        adds = [Action(name="adder", args={"task": "2 + 2?"})]
+        adder = Brain(react(slow)).as_tool("adder", "Adds.")
+        llm = ScriptedLLM([adds, "It is 4."])
+        brain = Brain(react(llm), tools=[adder], limits=Limits(timeout=10))
+    with fake_clock():
+        result = await brain.run("2 + 2?", llm=slow if where == "for one run" else None)
+    assert (result.stop_reason, result.answer) == (StopReason.DONE, "It is 4.")
+    assert slow.loaded
 
 
 async def test_a_run_can_be_cancelled_while_its_model_is_loaded() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from agent_brain import Brain, tool
 from agent_brain.errors import BrainDefinitionError
+from agent_brain.hooks import ToolGuard
 from agent_brain.memories import MessagesMemory, RamJournal, TodoMemory, WindowedMemory
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action
@@ -94,6 +95,18 @@ async def test_a_person_lets_it_run_again(make: Any) -> None:
     assert (await later.resume(approve=True)).answer == "ok"
     assert shop.paid == [5, 5]
     assert await results(later) == ["paid", "seen"]
+
+
+async def test_it_runs_again_with_the_arguments_that_a_guard_has_made() -> None:
+    def doubled(args: dict[str, Any]) -> dict[str, Any]:
+        return {"amount": 2 * args["amount"]}
+
+    shop, options = Shop(), {"on_uncertain": "pause", "hooks": [ToolGuard(change={"pay": doubled})]}
+    await shop.crash(**options)
+    result = await shop.brain(**options).resume()
+    assert [action.args["amount"] for action in result.approvals] == [10]
+    assert (await shop.brain(**options).resume(approve=True)).answer == "ok"
+    assert shop.paid == [10, 10]
 
 
 async def test_a_person_does_not_let_it_run_again() -> None:

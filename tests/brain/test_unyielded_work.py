@@ -11,7 +11,15 @@ import pytest
 
 from agent_brain import LLM, Brain, Limits, Memory, Message, State
 from agent_brain.errors import StateDefinitionError
-from agent_brain.states import ModelCall, StructuredRequest, Together, Usage
+from agent_brain.nets import MapState
+from agent_brain.states import (
+    AskState,
+    FunctionState,
+    ModelCall,
+    StructuredRequest,
+    Together,
+    Usage,
+)
 from agent_brain.testing import ScriptedLLM, run_state
 from agent_brain.tools import Action
 from tests.brain.nets import single
@@ -85,6 +93,26 @@ async def test_a_call_that_a_state_forgot_to_yield_is_named_when_it_ends(
     named = [record.getMessage() for record in caplog.records]
     assert named == [] if yields else len(named) == 1
     assert yields or "State 'ONE' (Calls) has made a ModelCall and not yielded it" in named[0]
+
+
+@pytest.mark.parametrize("kind", ["function", "item", "into"])
+async def test_a_call_that_a_function_of_a_net_forgot_is_named(
+    kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    llm = ScriptedLLM(["7"])
+
+    async def forgets(*_: object) -> None:
+        llm.call([Message.user("go")])
+
+    states = {
+        "function": FunctionState(forgets),
+        "item": MapState(lambda _: ["one"], forgets),
+        "into": AskState(llm, "A number.", output_type=int, into=forgets),
+    }
+    with caplog.at_level(logging.WARNING):
+        await Brain(single(states[kind])).run("go")
+    [named] = [record.getMessage() for record in caplog.records]
+    assert "has made a ModelCall and not yielded it" in named
 
 
 async def test_a_call_that_is_dropped_on_an_error_or_outside_of_a_run_is_not_named(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from agent_brain.states import LLMServerError
 from tests.cli.support import in_order, invoke, json_lines, run
 
@@ -50,6 +52,27 @@ def test_json_has_the_events_of_all_turns(script):
     ends = [event["answer"] for event in events if event["kind"] == "run_finished"]
     assert ends == ["One.", "Two."]
     assert len({event["run_id"] for event in events}) == 2
+
+
+def test_it_learns_about_its_user_and_shows_it_in_the_next_chat(script, tmp_path):
+    quote = {"text": "Lives in Porto", "slot": "home", "message": "m1", "quote": "I live in Porto"}
+    place = ("--folder", str(tmp_path / "store"))
+    script(["Nice.", json.dumps({"facts": [quote]})])
+    chat = ("chat", "--net", "scripted", "--learn", *place)
+    assert invoke(*chat, stdin="I live in Porto\n").stdout == "Nice.\n"
+    shown = invoke("user", "list", *place, "--tenant", "local", "--json").stdout
+    assert json.loads(shown)["text"] == "Lives in Porto"
+    model = script(["In Porto.", LLMServerError("It fell over")])
+    result = invoke(*chat, "--session", "other", stdin="Where do I live? I like tea.\n")
+    assert "home: Lives in Porto" in model.calls[0].messages[-2].content
+    assert (result.exit_code, result.stdout) == (0, "In Porto.\n")
+    assert "this chat will be learned from the next time: It fell over" in result.stderr
+
+
+def test_learning_needs_a_folder_and_a_model(tmp_path):
+    for args, told in (((), "--folder"), (("--folder", str(tmp_path)), "--model")):
+        done = invoke("chat", "--learn", *args, stdin="hi\n")
+        assert (done.exit_code, told in done.stderr) == (2, True)
 
 
 def test_input_that_is_not_utf8_is_read():

@@ -342,6 +342,172 @@ def test_all_that_is_approved_is_shown(script, tmp_path):
     chat = invoke("chat", *SCRIPTED, *tools, *folder, stdin="Tidy up\nlater\n")
 
     shown = [line for line in chat.stderr.splitlines() if f'run(command="{LONG}", options=' in line]
-    assert [line.split()[0] for line in shown][:2] == ["approval", "approve"]
-    assert "--approve call_1" in shown[2]  # how to answer later
+    assert shown[0].split()[0] == "approve"
+    assert "--approve call_1" in shown[1]  # how to answer later
     assert all("END" in line and "\u202e" not in line for line in shown)
+
+
+RESERVE = '''
+from datetime import date
+from enum import Enum
+from typing import Literal
+
+from pydantic import BaseModel, Field, SecretStr
+
+from agent_brain import tool
+from agent_brain.tools import ToolContext
+
+
+class Seat(BaseModel):
+    row: int = Field(ge=1, le=30, description="Row, from the front")
+    side: Literal["window", "aisle"]
+    note: str | None = None
+
+
+@tool
+def reserve(context: ToolContext) -> str:
+    """Reserve a seat."""
+    seat = context.ask("Which seat?", Seat)
+    day = context.ask("Which day?", date)
+    return f"row {seat.row}, {seat.side}, {seat.note}, {day:%d.%m.}"
+
+
+class Dish(Enum):
+    """What is served."""
+
+    FISH = "fish"
+    SOUP = "soup"
+
+
+class Order(BaseModel):
+    meal: Dish
+
+
+@tool
+def order(context: ToolContext) -> str:
+    """Order a meal."""
+    return context.ask("What may it be?", Order).meal.value
+
+
+class Guest(BaseModel):
+    name: str
+    ages: list[int]
+
+
+class Party(BaseModel):
+    host: Guest
+    dishes: list[Dish] = []
+
+
+@tool
+def invite(context: ToolContext) -> str:
+    """Plan a party."""
+    return repr(context.ask("Which party?", Party))
+
+
+class Account(BaseModel):
+    password: SecretStr
+    pin: SecretStr | None = None
+
+
+@tool
+def sign_in(context: ToolContext) -> str:
+    """Sign in."""
+    account = context.ask("Which account?", Account)
+    return f"{len(account.password)} and {len(account.pin)} characters"
+'''
+
+
+@pytest.fixture
+def reserve(tmp_path):
+    path = tmp_path / "reserving.py"
+    path.write_text(RESERVE)
+    return ("-t", f"{path}:reserve")
+
+
+def test_a_form_is_filled_in_field_by_field(script, reserve):
+    model = script([[Action(name="reserve", args={})], "Done."])
+    typed = ["Reserve", "40", "4", "left", "Window", "", "tomorrow", "2026-03-01"]
+
+    result = invoke("chat", *SCRIPTED, *reserve, stdin="\n".join(typed) + "\n")
+
+    assert model.calls[1].messages[-1].content == "row 4, window, None, 01.03."
+    assert in_order(
+        result.stderr,
+        [
+            "question  Which seat?",
+            "That does not fit: 40 is greater than the maximum of 30",
+            "That does not fit: 'left' is not one of ['window', 'aisle']",
+            "question  Which day?",
+            "That does not fit: 'tomorrow' is not a 'date'",
+        ],
+    )
+
+
+def test_lists_and_forms_in_forms_are_filled_in(script, reserve):
+    model = script([[Action(name="invite", args={})], "Done."])
+    typed = ["Invite", "Bo", "3, x", "3, 4", "Soup, fish"]
+    tools = ("-t", reserve[1].replace(":reserve", ":invite"))
+    result = invoke("chat", *SCRIPTED, *tools, stdin="\n".join(typed) + "\n")
+
+    assert model.calls[1].messages[-1].content == (
+        "Party(host=Guest(name='Bo', ages=[3, 4]), "
+        "dishes=[<Dish.SOUP: 'soup'>, <Dish.FISH: 'fish'>])"
+    )
+    assert "That does not fit: 'x' is not of type 'integer'" in result.stderr
+    assert result.stderr.count("Which party?") == 1
+
+
+def test_a_form_is_shown_in_a_terminal_and_may_be_postponed(script, reserve, tmp_path):
+    kept = ("--folder", str(tmp_path / "kept"))
+    script([[Action(name="reserve", args={})]])
+    result = invoke("chat", *SCRIPTED, *reserve, *kept, stdin="Reserve\n4\n/later\n")
+    assert "row (a whole number from 1 to 30), side (window / aisle), note" in result.stderr
+
+    script(["Done."])
+    wrong = invoke("resume", *SCRIPTED, *reserve, *kept, "--input", '{"row": 4}')
+    assert wrong.exit_code != 0
+    assert "'side' is a required property" in wrong.stderr
+    form = '{"row": 4, "side": "aisle"}'
+    asked = invoke("resume", *SCRIPTED, *reserve, *kept, "--input", form)
+    assert "Which day? (a date such as 2026-12-31) --input" in asked.stderr
+    done = invoke("resume", *SCRIPTED, *reserve, *kept, "--input", "2026-03-01")
+    assert done.stdout.splitlines()[-1] == "Done."
+
+
+def test_the_fields_of_a_form_are_named_at_the_keyboard(tmp_path, reserve):
+    demo = ("-m", "demo", *reserve)
+    with Terminal("ask", *demo, "reserve") as terminal:
+        terminal.expect("Which seat?")
+        terminal.expect("Row, from the front (a whole number from 1 to 30), or /later> ")
+        terminal.type("4\n")
+        terminal.expect("Side (window / aisle), or /later> ")
+        terminal.type("aisle\n")
+        terminal.expect("Note (text, optional), or /later> ")
+        assert terminal.seen.count("Which seat?") == 1
+        terminal.type("\n")
+        terminal.expect("answer (a date such as 2026-12-31), or /later> ")
+        terminal.type("2026-03-01\n")
+        terminal.expect("row 4, aisle, None, 01.03.")
+        assert terminal.finish() == 0
+
+
+def test_a_secret_is_not_shown_while_it_is_typed(tmp_path, reserve):
+    tools = ("-t", reserve[1].replace(":reserve", ":sign_in"))
+    with Terminal("ask", "-m", "demo", *tools, "sign_in") as terminal:
+        terminal.expect("Password (text), or /later> ")
+        terminal.type("hunter2\n")
+        terminal.expect("Pin (text, optional), or /later> ")
+        terminal.type("1234\n")
+        terminal.expect("7 and 4 characters")
+        assert "hunter2" not in terminal.seen
+        assert "1234" not in terminal.seen
+        assert terminal.finish() == 0
+
+
+def test_a_field_is_named_as_in_its_form_and_not_as_its_class(tmp_path, reserve):
+    tools = ("-t", reserve[1].replace(":reserve", ":order"))
+    with Terminal("ask", "-m", "demo", *tools, "order") as terminal:
+        terminal.expect("Meal (fish / soup), or /later> ")
+        terminal.type("soup\n")
+        assert terminal.finish() == 0

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.support import COMMAND, PATIENCE, environment, invoke
+from tests.support.thorough import thorough
 
 SCRIPTED = ("--net", "scripted", "--model", "demo")
 UNEXPECTED = "is unexpected"
@@ -115,8 +116,14 @@ def test_a_full_disk_under_the_help(arguments):
     assert "Traceback" not in done.stderr.decode()
 
 
-@pytest.mark.parametrize("closed", [[0], [1], [2], [0, 1, 2]])
-@pytest.mark.parametrize("command", ["ask", "chat"])
+@pytest.mark.parametrize(
+    ("command", "closed"),
+    [
+        *(("ask", closed) for closed in ([0], [1], [2], [0, 1, 2])),
+        ("chat", [0, 1, 2]),
+        *thorough(("chat", [stream]) for stream in (0, 1, 2)),
+    ],
+)
 def test_a_stream_that_is_closed_is_an_empty_one(command, closed):
     arguments = ["ask", "what is 2 + 2?"] if command == "ask" else ["chat"]
     script = f"import os, sys; [os.close(n) for n in {closed}]; os.execv(sys.argv[1], sys.argv[1:])"

@@ -15,6 +15,7 @@ from agent_brain.cli.screen import Screen
 from agent_brain.common.text import cut_line
 from agent_brain.memories import Message, RecalledItem
 from agent_brain.states.events import (
+    ActionDelta,
     ActionFinished,
     ActionRequested,
     ApprovalRequested,
@@ -25,15 +26,18 @@ from agent_brain.states.events import (
     MemoryEscalated,
     MessagesRecalled,
     MessagesTrimmed,
+    PartialOutput,
     Position,
     RunFailed,
     RunFinished,
     RunStarted,
+    SourcesCited,
     StateEntered,
     StateExited,
     StuckDetected,
     TextDelta,
 )
+from agent_brain.states.sources import Source
 from agent_brain.states.usage import Usage
 from agent_brain.tools import Action
 from tests.support.own_events import FIELDS, PagesRead
@@ -58,6 +62,19 @@ def live(*events, **options):
     for event in events:
         printer(event)
     return out.getvalue()
+
+
+GROWING = [ActionDelta("c1", "add", '{"a"'), PartialOutput({"city": "Os"})]
+
+
+def test_what_the_model_writes_is_shown_meanwhile_on_a_terminal(monkeypatch):
+    assert live(*GROWING, verbose=True) == ""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    shown = live(*GROWING, ActionRequested(ADD))
+    assert "  writing   add …" in shown
+    assert '  writing   {"city": "Os"} …' in shown
+    assert shown.index("\r\x1b[K", shown.index("Os")) < shown.index("add(")
 
 
 BY_MEMORY = [
@@ -141,6 +158,7 @@ def test_rare_events_are_shown():
         StuckDetected("the same again", "stop"),
         ApprovalRequested((ADD,)),
         InputRequested("Which one?"),
+        verbose=True,
     )
     assert shown == (
         "  stuck     the same again; a hint is given\n"
@@ -148,6 +166,16 @@ def test_rare_events_are_shown():
         '  approval  add(a=1, b="two")\n'
         "  question  Which one?\n"
     )
+
+
+def test_what_an_answer_cites_is_listed_after_it():
+    cited = SourcesCited((Source("https://a.org/x", "A\n\x1b[31mpage"), Source("https://b.org")))
+    events = [TextDelta("It rains."), cited, cited, RunFinished("done", "It rains.")]
+    listed = "  sources   A ␛[31mpage  https://a.org/x\n            https://b.org\n"
+    assert live(*events) == f"It rains.\n\n{listed}"
+    out = StringIO()
+    assert live(*events, out=out) == listed
+    assert out.getvalue() == "It rains.\n"
 
 
 def test_verbose_shows_states_with_their_path_and_the_end():

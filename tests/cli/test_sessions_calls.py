@@ -97,6 +97,32 @@ def test_replay_compares_a_run_with_the_net_of_today(place: Path) -> None:
     assert report["equal"] is True
 
 
+def test_a_net_brings_its_tools_to_a_replay(place: Path, tmp_path: Path) -> None:
+    path = tmp_path / "own.py"
+    path.write_text(
+        """
+from enum import Enum
+
+from agent_brain import Action, Net, SubnetState, react
+from agent_brain.testing import ScriptedLLM
+from tests.cli.stored import look
+
+Step = Enum("Step", "ONE")
+llm = ScriptedLLM([Action(name="look", args={"number": 7}), "It is seven."])
+net = Net({Step.ONE: SubnetState(react(llm, tools=[look]))})
+"""
+    )
+    net = runpy.run_path(str(path))["net"]
+
+    async def store() -> None:
+        async with MessagesMemory(journal=place, session="eve") as memory:
+            await Brain(net, memory, trace=True).run("Seven?")
+
+    anyio.run(store)
+    done = sessions("replay", place, "eve", "--net", f"{path}:net")
+    assert done.stdout == "No difference in 1 states: 2 requests are equal\n"
+
+
 def test_a_run_that_is_not_there_is_trouble(place: Path) -> None:
     done = sessions("replay", place, "ann", "--run", "run_x")
     assert done.exit_code == 2

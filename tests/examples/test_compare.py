@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from agent_brain.experiments import load_report
 from tests.cli.support import invoke
 from tests.project.repository import ROOT
@@ -26,6 +28,7 @@ def test_only_the_window_has_forgotten(tmp_path: Path) -> None:
     assert (tmp_path / "kept" / "report.html").is_file()
 
 
+@pytest.mark.thorough
 def test_a_memory_of_the_user_knows_what_changed_and_forgets(tmp_path: Path) -> None:
     fewer = (ROOT / "examples" / "user_memory.toml").read_text("utf-8").replace("n = 50", "n = 5")
     (tmp_path / "user_memory.toml").write_text(fewer)

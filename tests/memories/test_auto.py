@@ -70,19 +70,27 @@ async def test_everything_is_shown_while_it_fits_as_by_a_memory_that_shows_every
     assert auto.fits
 
 
-async def test_what_no_longer_fits_is_recalled_for_the_goal() -> None:
-    memory = AutoMemory(max_tokens=1_000)
-    await memory.update(conversation(60))
+@pytest.mark.parametrize("max_tokens", [200, 300, 500, 1_000, 2_000])
+async def test_what_no_longer_fits_is_recalled_for_the_goal(max_tokens: int) -> None:
+    memory = AutoMemory(max_tokens=max_tokens)
+    await memory.update(conversation(200))
     await memory.set_goal(QUESTION)
     context = await memory.context()
     assert not memory.fits
     assert "Porto" in context[0].content
     assert "porto" in context[0].metadata["recalled"]  # type: ignore[operator]
-    assert [m.id for m in context[1:-1]] == [f"talk-{n}" for n in range(60)][-len(context) + 2 :]
+    assert tokens_of(context) <= max_tokens
+    assert [m.id for m in context[1:-1]] == [f"talk-{n}" for n in range(200)][-len(context) + 2 :]
     assert context[-1].content == QUESTION
-    assert tokens_of(context) <= 1_000
     assert "porto" in [found.message.id for found in await memory.recall("Ines", k=2)]
-    assert len(await memory.dump()) == 61
+    assert len(await memory.dump()) == 201
+
+
+def test_a_window_that_is_too_small_for_recall_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    AutoMemory(max_tokens=200)
+    assert not caplog.records
+    AutoMemory(context_window=200)
+    assert "max_tokens=100 is too small to recall what has left: give at least 200" in caplog.text
 
 
 async def test_the_run_in_which_it_shows_less_tells_so_once() -> None:

@@ -10,7 +10,14 @@ from typing import Any
 import anyio
 import pytest
 
-from agent_brain.memories import Entry, Message, MessagesMemory, SQLiteJournal, StoredMemory
+from agent_brain.memories import (
+    Entry,
+    Message,
+    MessagesMemory,
+    RamJournal,
+    SQLiteJournal,
+    StoredMemory,
+)
 from agent_brain.memories.journal.lease import Lease
 from agent_brain.memories.views.base import View
 
@@ -103,3 +110,30 @@ async def test_other_tasks_run_between_the_parts_of_a_change_of_many_messages(
         left = {"update": 2 * MANY, "fork": MANY, "forget": 0, "delete": 0}
         assert await later.count() == left[change]
         assert await memory.count() == (MANY if change == "fork" else left[change])
+
+
+RAM_WORK: dict[str, Callable[[RamJournal, list[Entry]], Awaitable[object]]] = {
+    "append": lambda journal, made: journal.append("more", made),
+    "load": lambda journal, made: journal.load("more", made),
+    "read": lambda journal, _: journal.read("s"),
+    "rows": lambda journal, _: journal.rows("s"),
+}
+
+
+@pytest.mark.parametrize("work", RAM_WORK)
+async def test_other_tasks_run_while_a_journal_in_ram_reads_and_writes_many_entries(
+    work: str,
+) -> None:
+    turns, journal = Turns(), RamJournal()
+    made = [Entry("message", {"text": f"text {n}"}, n) for n in range(1, MANY + 1)]
+    await journal.append("s", made)
+    async with anyio.create_task_group() as group:
+        group.start_soon(turns.count)
+        await anyio.lowlevel.checkpoint()
+        before = turns.now
+        await RAM_WORK[work](journal, made)
+        assert turns.now > before
+        group.cancel_scope.cancel()
+    assert [entry.data for entry in await journal.read("s")] == [entry.data for entry in made]
+    if work in ("append", "load"):
+        assert len(await journal.rows("more")) == MANY

@@ -48,7 +48,9 @@ async def test_objects_come_back_from_a_journal(tmp_path) -> None:
     assert Message.user("hello", metadata={"structured_data": "my own"}).data(Town) is None
 
 
-def test_data_imports_nothing_and_says_what_is_missing() -> None:
+def test_data_imports_nothing_and_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "wave", raising=False)  # a package may have imported it
+
     def stored(schema: str, value: object) -> Message:
         data = {"structured_data": {"schema": schema, "value": value}}
         return Message.model_validate({"role": "user", "metadata": data})

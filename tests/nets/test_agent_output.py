@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any, Literal
 
 import pytest
@@ -9,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from agent_brain import Brain, MessagesMemory, Net, tool
 from agent_brain.errors import MalformedOutputError, StateDefinitionError
-from agent_brain.nets import HandoffAgent, handoff, react, refact
+from agent_brain.nets import HandoffAgent, handoff, react, refact, reflexion, self_consistency
 from agent_brain.states import TextDelta
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action
@@ -306,3 +307,27 @@ async def test_a_model_that_calls_no_member_is_told_their_names():
     assert result.output == Flight(**LH1)
     said = llm.calls[1].messages[-1].content
     assert "no tool 'final_result': call final_result_Flight or final_result_NoFlight" in said
+
+
+class Accept(BaseModel):
+    why: str
+
+
+class Decline(BaseModel):
+    why: str
+
+
+TOLD_AGAIN = {
+    "react": react,
+    "reflexion": partial(reflexion, evaluate=lambda memory, answer: ""),
+    "self_consistency": partial(self_consistency, paths=3),
+}
+
+
+@pytest.mark.parametrize("make", TOLD_AGAIN.values(), ids=TOLD_AGAIN)
+async def test_members_with_the_same_fields_stay_what_they_were(make: Any):
+    llm = ScriptedLLM([result_call({"why": "too far"}, "Decline")] * 3)
+    result = await Brain(make(llm, output_type=Accept | Decline)).run("Will you come?")
+
+    assert result.output == Decline(why="too far")
+    assert result.answer == '{"type":"Decline","value":{"why":"too far"}}'

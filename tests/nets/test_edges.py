@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import enum
 import functools
+from collections.abc import Callable
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal, Optional, Union
 
 import pytest
 
+from agent_brain import Brain
 from agent_brain.memories import Memory
 from agent_brain.nets import Net
 from agent_brain.nets.edges import declared_targets
-from agent_brain.states import ActionState, AnswerState, GuardedState, ReasoningState, State
+from agent_brain.states import (
+    ActionState,
+    AnswerState,
+    AskState,
+    GuardedState,
+    ReasoningState,
+    State,
+)
 from agent_brain.testing import ScriptedLLM
 from tests.nets.states import Go, N, Other, To
 
@@ -222,6 +231,35 @@ def test_the_annotation_of_a_subclass_wins_over_the_targets_that_it_inherits():
 
     assert declared_targets(state, list(N)) == [N.B, N.C, N.D]
     assert declared_targets(GuardedState(state, timeout=5), list(N)) == [N.B, N.C, N.D]
+
+
+class Signs(AnswerState):
+    async def next_state(self, memory: Memory) -> Literal[N.B]:
+        return N.B
+
+
+class SignsAData(AskState):
+    async def next_state(self, memory: Memory) -> Literal[N.B]:
+        return N.B
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Signs(ScriptedLLM(["Yes."]), ask=True),
+        lambda: SignsAData(ScriptedLLM(["5"]), "How many?", output_type=int),
+    ],
+    ids=["Signs", "SignsAData"],
+)
+async def test_a_run_goes_where_the_annotated_method_of_a_subclass_says(
+    make: Callable[[], State],
+) -> None:
+    async def sign(memory: Memory) -> str:
+        return "Yours, Ann"
+
+    result = await Brain(Net({N.A: make(), N.B: sign})).run("Write to Bob")
+    assert (result.answer, result.steps) == ("Yours, Ann", 2)
 
 
 def test_transitions_of_a_subclass_with_a_method_of_its_own_are_taken():

@@ -9,12 +9,13 @@ from typing import Any
 
 import anyio
 import pytest
+from pydantic import BaseModel, Field, SecretStr
 
 from agent_brain import Brain, Limits, Memory, Message, MessagesMemory, Net, State, StopReason
 from agent_brain.memories import RamJournal
 from agent_brain.nets import Branch, MapResult, MapState, ParallelState, debate
-from agent_brain.states import FunctionState
-from agent_brain.testing import run_state
+from agent_brain.states import AnswerState, FunctionState
+from agent_brain.testing import ScriptedLLM, run_state
 from tests.brain.nets import single
 from tests.nets.models import FunctionLLM, last_user, text_of
 from tests.support.journals import Killed, MortalJournal
@@ -148,6 +149,56 @@ async def test_a_result_that_json_does_not_hold_is_made_again() -> None:
         await brain.run("go")
     assert (await brain.resume()).answer == "('A',), ('B',)"
     assert work.began == {"a": 2, "b": 2}
+
+
+class Login(BaseModel):
+    name: str = Field(alias="userName")
+    password: SecretStr = Field(alias="pass")
+
+
+@pytest.mark.parametrize("asked", [Login, Login | None, list[Login]], ids=str)
+async def test_a_call_for_data_is_not_paid_again_in_another_process(asked: Any) -> None:
+    data: list[Any] = []
+    text = '{"userName": "ann", "pass": "hunter22"}'
+    text = f'{{"value": [{text}]}}' if asked == list[Login] else text
+    text = f'{{"value": {text}}}' if asked == Login | None else text
+    llm = ScriptedLLM([text, text, Broken(), text])
+    journal = RamJournal()
+
+    def brain() -> Brain[Any]:
+        def extract(item: str) -> Any:
+            return llm.call([Message.user(item)], output_type=asked)
+
+        def join(memory: Memory, results: Sequence[MapResult]) -> str:
+            data.extend(result.value for result in results)
+            return "read"
+
+        state = MapState(given("a", "b", "c"), extract, max_concurrency=1, join=join)
+        return Brain(single(state), MessagesMemory(journal=journal, session="s"))
+
+    with pytest.raises(Broken):
+        await brain().run("go")
+    result = await brain().resume()
+    login = Login(userName="ann", **{"pass": SecretStr("hunter22")})
+    assert data == [[login] if asked == list[Login] else login] * 3
+    assert (result.answer, len(llm.calls)) == ("read", 4)
+
+
+async def test_a_secret_in_the_data_of_a_finished_branch_is_not_lost() -> None:
+    text = '{"userName": "ann", "pass": "hunter22"}'
+    data: list[Login] = []
+
+    def join(memory: Memory, results: Sequence[MapResult]) -> str:
+        data.extend(result.output for result in results)
+        return "read"
+
+    llm = ScriptedLLM([text, Broken(), text])
+    body = {Loop.MAP: AnswerState(llm, output_type=Login, ask=True)}
+    brain = Brain(single(MapState(given("a", "b"), body, max_concurrency=1, join=join)))
+    with pytest.raises(Broken):
+        await brain.run("go")
+    await brain.resume()
+    assert [each.password.get_secret_value() for each in data] == ["hunter22", "hunter22"]
 
 
 class Loop(Enum):

@@ -80,6 +80,19 @@ def test_yaml_with_nets_inside(tmp_path: Path) -> None:
     assert first.net.name == "react"
 
 
+@pytest.mark.anyio
+async def test_nets_inside_may_begin_with_nothing(tmp_path: Path) -> None:
+    text = """
+states:
+  FIRST: {type: subnet, net: react, fork: empty, goal: "One", on_done: BOTH}
+  BOTH: {type: parallel, branches: {a: react}, fork: empty}
+"""
+    llm = ScriptedLLM(["1", "2"])
+    await brain_from_file(write(tmp_path, text, "net.yaml"), llm=llm).run("Secret")
+    asked = [[m.content for m in call.messages if m.role != "system"] for call in llm.calls]
+    assert asked == [["One"], ["Secret"]]
+
+
 def test_a_registered_net_with_options(tmp_path: Path) -> None:
     text = 'net = "react"\n[options]\nfallback = true\n'
     assert net_from_file(write(tmp_path, text), "demo").fallback is not None

@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Callable
 from enum import Enum
 from typing import Any, Literal
 
 import pytest
 
-from agent_brain import Brain, Limits, Memory, MessagesMemory, Net, State, react
-from agent_brain.errors import NetDefinitionError, StateDefinitionError
-from agent_brain.nets import Branch, Delegate, MapState
-from agent_brain.states import GuardedState, RunFailed, Together
+from agent_brain import Brain, Limits, Memory, MessagesMemory, Net, State, react, tool
+from agent_brain.errors import AgentBrainError, NetDefinitionError, StateDefinitionError
+from agent_brain.nets import (
+    Branch,
+    Delegate,
+    HandoffAgent,
+    MapState,
+    ParallelState,
+    SubnetState,
+    handoff,
+)
+from agent_brain.states import (
+    AskPersonState,
+    AskState,
+    EvaluationState,
+    GuardedState,
+    RunFailed,
+    TellState,
+    Together,
+)
 from agent_brain.testing import ScriptedLLM, run_net
 
 pytestmark = pytest.mark.anyio
@@ -95,6 +112,67 @@ def branch(**options: Any) -> Branch:
 def test_work_checks_its_options(make: Callable[[], Any], why: str) -> None:
     with pytest.raises(StateDefinitionError, match=why):
         make()
+
+
+def nothing() -> Any: ...
+def three(a: Any, b: Any, c: Any) -> Any: ...
+
+
+MODEL = ScriptedLLM([])
+WRONG_PARAMETERS: dict[str, Callable[[Any], object]] = {
+    "into(memory, data)": lambda f: AskState(MODEL, "?", output_type=int, into=f),
+    "check(memory, data)": lambda f: AskState(MODEL, "?", output_type=int, check=f),
+    "choose(memory)": lambda f: AskState(MODEL, "?", output_type=int, choose=f),
+    "goal(memory)": lambda f: SubnetState(react(MODEL), fork=True, goal=f),
+    "join(memory, output)": lambda f: SubnetState(react(MODEL), fork=True, join=f),
+    "join(memory, branches)": lambda f: ParallelState([react(MODEL)], join=f),
+    "join(memory, results)": lambda f: MapState(lambda memory: [], react(MODEL), join=f),
+    "items(memory)": lambda f: MapState(f, react(MODEL)),
+    "goal(item)": lambda f: MapState(lambda memory: [], react(MODEL), goal=f),
+    "body(item)": lambda f: MapState(lambda memory: [], f),
+    "prompt(memory)": lambda f: AskPersonState(f),
+    "prompt(memory), or None": lambda f: react(MODEL, prompt=f),
+    "prompt=": lambda f: AskState(MODEL, f, output_type=int),
+    "find(memory)": lambda f: TellState(f),
+    "evaluate(memory, answer)": lambda f: EvaluationState(f, on_fail=N.A),
+    "see(messages)": lambda f: handoff(MODEL, {"a": HandoffAgent(see=f)}),
+    "on_handoff(memory, sender, reason)": lambda f: handoff(
+        MODEL, {"a": HandoffAgent(), "b": HandoffAgent(on_handoff=f)}
+    ),
+    "the memory": lambda f: Net({N.A: Sorry()}, before=f),
+    "the memory and the error": lambda f: GuardedState(Sorry(), on_error=f),
+    "a function of the arguments": lambda f: tool(requires_approval=f)(lambda: "x"),
+}
+
+
+@pytest.mark.parametrize("called", WRONG_PARAMETERS)
+def test_a_function_that_takes_other_arguments_is_refused_when_it_is_given(called: str) -> None:
+    for wrong in (nothing, three):
+        if wrong is not three or "reason" not in called:
+            with pytest.raises(AgentBrainError, match=re.escape(called)):
+                WRONG_PARAMETERS[called](wrong)
+
+
+def test_functions_may_have_defaults_and_be_those_of_python() -> None:
+    def ones(memory: Memory, most: int = 3) -> list[int]:
+        return [1] * most
+
+    def keep(*given: Any) -> None: ...
+
+    without_signature: Any = max
+    MapState(ones, str, join=lambda memory, results: "")
+    AskState(MODEL, "?", output_type=int, into=keep, choose=without_signature)
+
+
+def test_what_chooses_the_next_state_is_no_state() -> None:
+    wrong: Any = lambda memory: N.A  # noqa: E731
+    with pytest.raises(StateDefinitionError, match=r"on_done=.*is given as choose="):
+        AskState(MODEL, "?", output_type=int, on_done=wrong)
+
+
+def test_data_is_not_kept_without_a_name() -> None:
+    with pytest.raises(StateDefinitionError, match="into=''"):
+        AskState(MODEL, "?", output_type=int, into="")
 
 
 class AtOnce(State):

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from itertools import count
+from itertools import count, product
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from agent_brain import Brain, Limits
 from agent_brain.errors import AgentBrainError
-from agent_brain.nets import create_net
-from agent_brain.states import Finish, Plan, Thought, Usage
+from agent_brain.nets import create_net, react
+from agent_brain.states import AskState, Finish, Plan, Thought, Usage
 from agent_brain.testing import ModelCall, ScriptedLLM
 from agent_brain.tools import Action
-from tests.brain.nets import add
+from tests.brain.nets import add, single
 from tests.nets.models import FunctionLLM
 from tests.nets.test_answers import CASES, Case, talkative, textual
 from tests.support.thorough import THOROUGH
@@ -71,20 +72,53 @@ WRONG: dict[str, Any] = {
 }
 
 
-WRONG_AT = [{0}, {*range(100)}, *([{1}, {3}] if THOROUGH else [])]  # one of the calls, or all
+WRONG_AT = [{0}, {*range(100)}, {1}, {3}]  # one of the calls, or all
+
+
+def places(case: Case) -> list[tuple[str, set[int]]]:
+    """Return what is said and where: all of it in CI, otherwise each at the first call or at all.
+
+    Which of the two differs from one case of a net to the next.
+    """
+    if THOROUGH:
+        return list(product(WRONG, WRONG_AT))
+    return [(name, WRONG_AT[(n + CASES.index(case)) % 2]) for n, name in enumerate(WRONG)]
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])  # what is said matters, not the event loop
 @pytest.mark.parametrize("case", CASES, ids=str)
 async def test_no_response_raises_a_foreign_error(case: Case) -> None:
     foreign: dict[str, str] = {}
+    for name, wrong_at in places(case):
+        try:
+            with suppress(AgentBrainError):
+                await run(case, WRONG[name], wrong_at)
+        except Exception as error:
+            foreign[f"{name} at {sorted(wrong_at)}"] = repr(error)
+    assert not foreign
+
+
+class Found(BaseModel):
+    number: str
+
+
+class NotFound(BaseModel):
+    why: str = ""
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.parametrize("kind", [str, int, list[int], Found | NotFound, Found], ids=str)
+async def test_no_response_where_data_is_asked_for_raises_a_foreign_error(kind: Any) -> None:
+    foreign: dict[str, str] = {}
     for name, said in WRONG.items():
-        for wrong_at in WRONG_AT:
+        llm = FunctionLLM(lambda _, said=said: said)  # type: ignore[misc]
+        asks = AskState(llm, "A number.", output_type=kind, into="kept")
+        for net in (single(asks), react(llm, output_type=kind, check=lambda _: None)):
             try:
                 with suppress(AgentBrainError):
-                    await run(case, said, wrong_at)
+                    await Brain(net, tools=[add], limits=Limits(max_steps=9)).run("Which?")
             except Exception as error:
-                foreign[f"{name} at {min(wrong_at)}"] = repr(error)
+                foreign[f"{name} in {net.name}"] = repr(error)
     assert not foreign
 
 

@@ -8,6 +8,7 @@ import struct
 import zlib
 
 from playwright.sync_api import expect
+from pydantic import JsonValue
 
 from agent_brain import Brain, tool
 from agent_brain.demo import demo_tools
@@ -329,7 +330,31 @@ def test_what_the_memory_does_is_told_in_small_lines(serve, open_chat):
     chat.ask("Where does Ines live?")
     chat.wait_until_idle()
 
-    lines = chat.log.locator(".memory-note")
+    lines = chat.log.locator(".memory-note summary")
     expect(lines).to_have_text(
         ["1 message left the window.", re.compile(r"^Recalled 2 messages: \d+ tokens\.$")]
     )
+    lines.nth(1).click()
+    details = chat.log.locator(".memory-note").nth(1).get_by_role("listitem")
+    expect(details.first).to_have_text("Looked for: Where does Ines live?")
+    expect(details.filter(has_text="Ines lives in Porto.")).to_have_count(1)
+
+
+def test_what_an_answer_cites_is_listed_below_it(serve, open_chat):
+    cited: list[JsonValue] = [
+        {"type": "url_citation", "url_citation": {"url": "https://e.org/a", "title": "Oslo <b>"}},
+        {"url": "https://e.org/a", "cited_text": "Oslo"},
+        "https://e.org/b",
+        {"url": "javascript:alert(1)", "title": "bad"},
+        {"file_id": "f1"},
+    ]
+    llm = Script(["It is Oslo.", Finish("stop", metadata={"citations": cited})])
+    chat = open_chat(serve(Brain(llm=llm)).url)
+    sources = chat.log.get_by_role("list", name="Sources")
+
+    chat.ask("Which city?")
+    for _ in range(2):
+        expect(sources.get_by_role("listitem")).to_have_text(["Oslo <b> e.org", "https://e.org/b"])
+        expect(sources.get_by_role("link").first).to_have_attribute("href", "https://e.org/a")
+        expect(sources).to_have_count(1)
+        chat.page.reload()

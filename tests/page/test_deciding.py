@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+from datetime import date
+from decimal import Decimal
+from typing import Literal
 
+import pytest
 from playwright.sync_api import Route, expect
-from pydantic import JsonValue
+from pydantic import BaseModel, Field, JsonValue, SecretStr, field_validator
 
 from agent_brain import Brain, tool
-from agent_brain.tools import Action
+from agent_brain.tools import Action, ToolContext
 from agent_brain.tools.builtin import ask_user
-from tests.page.model import Pause, Script
+from tests.page.model import Pause, Script, words
 
 
 @tool(requires_approval=True)
@@ -74,7 +78,7 @@ def test_a_decision_that_the_server_refuses_can_be_made_again(serve, open_chat):
     chat.page.get_by_label("Arguments, as a JSON object").fill('{"file": "/b"}')
     chat.button("Approve with these").click()
     expect(chat.log.get_by_role("alert")).to_contain_text("path: Field required")
-    chat.tolerate("409")
+    chat.tolerate("400")
     chat.button("Approve").click()
 
     expect(chat.tool("wipe").get_by_label("Result")).to_have_text("deleted /a")
@@ -180,3 +184,214 @@ def test_a_call_without_a_recorded_request_can_be_approved(serve, open_chat):
     chat.button("Approve").click()
 
     expect(chat.tool("wipe").get_by_label("Result")).to_have_text("deleted /a")
+
+
+class Seat(BaseModel):
+    row: int = Field(ge=1, le=30, description="Row, from the front")
+    side: Literal["window", "aisle"] = "aisle"
+    day: date
+    meal: bool = False
+    tags: list[str] = []
+    wishes: list[Literal["quiet", "front", "exit"]] = []
+
+    @field_validator("row")
+    @classmethod
+    def _is_not_13(cls, row: int) -> int:
+        if row == 13:
+            raise ValueError("there is no row 13")
+        return row
+
+
+@tool
+def reserve(context: ToolContext) -> str:
+    """Reserve a seat."""
+    seat = context.ask("Which seat would you like?", Seat)
+    tip = context.ask("Would you like to leave a tip?", int | None)
+    sure = context.ask("Shall I book it now?", bool)
+    return f"{seat.row} {seat.side} {seat.day} {seat.meal} {seat.tags} {seat.wishes} {tip} {sure}"
+
+
+def test_a_form_is_filled_in_and_mistakes_are_named_at_their_field(serve, open_chat):
+    llm = Script([Action(name="reserve")], ["Booked."])
+    chat = open_chat(serve(Brain(llm=llm, tools=[reserve])).url)
+    page, alert = chat.page, chat.log.get_by_role("alert")
+
+    chat.ask("A seat, please.")
+    row, day = page.get_by_label("Row, from the front"), page.get_by_label("Day")
+    row.fill("40")
+    chat.button("Answer").click()
+    expect(alert).to_contain_text("Row, from the front: ")
+    expect(row).to_be_focused()
+    row.fill("13")
+    chat.button("Answer").click()
+    expect(alert).to_contain_text("Day: ")
+    page.reload()  # the form is there again, from what the server says
+    page.get_by_label("Row, from the front").fill("13")
+    day.fill("2026-03-01")
+    page.get_by_label("Side").select_option("window")
+    page.get_by_label("Meal").check()
+    page.get_by_label("Tags (optional)").fill("quiet\nfront")
+    chat.button("Answer").click()
+    expect(chat.log.get_by_text("there is no row 13")).to_be_visible()
+    page.get_by_label("Row, from the front").fill("14")
+    day.fill("2026-03-01")
+    page.get_by_label("Tags (optional)").fill("window shade\n\nlight")
+    page.get_by_label("Wishes (optional)").select_option(["quiet", "exit"])
+    day.press("Enter")
+    chat.button("Leave open").click()
+    chat.button("Yes").click()
+
+    expect(chat.tool("reserve").get_by_label("Result")).to_have_text(
+        "14 aisle 2026-03-01 False ['window shade', 'light'] ['quiet', 'exit'] None True"
+    )
+    expect(chat.answers.last).to_have_text("Booked.")
+
+
+def test_an_answer_that_the_server_refuses_can_be_given_again(serve, open_chat):
+    @tool
+    def count(context: ToolContext) -> str:
+        """Count."""
+        return str(context.ask("How many?", {"type": "integer", "multipleOf": 5}))
+
+    llm = Script([Action(name="count")], ["Counted."])
+    chat = open_chat(serve(Brain(llm=llm, tools=[count])).url)
+    chat.ask("Count.")
+    chat.page.get_by_label("Your answer").fill("7")
+    chat.button("Answer").click()
+    expect(chat.log.get_by_role("alert")).to_contain_text("7 is not a multiple of 5")
+    chat.tolerate("400")
+    chat.page.get_by_label("Your answer").fill("10")
+    chat.button("Answer").click()
+
+    expect(chat.tool("count").get_by_label("Result")).to_have_text("10")
+
+
+class Guest(BaseModel):
+    """Who comes along."""
+
+    name: str
+
+
+class Party(BaseModel):
+    host: Guest
+    tables: list[int]
+    price: Decimal = Decimal("3.5")
+    music: bool | None = None
+    note: str | None = "none yet"
+    dogs: int | None
+
+
+@tool
+def invite(context: ToolContext) -> str:
+    """Plan a party."""
+    party = context.ask("Which party?", Party)
+    code = context.ask("Which code?", int | str)
+    return f"{party!r} {code!r}"
+
+
+def test_fields_of_a_form_have_their_own_names_and_may_be_left_open(serve, open_chat):
+    chat = open_chat(
+        serve(Brain(llm=Script([Action(name="invite")], ["Done."]), tools=[invite])).url
+    )
+    page = chat.page
+
+    chat.ask("A party, please.")
+    page.get_by_role("group", name="Host").get_by_label("Name").fill("Bo")
+    page.get_by_label("Tables").fill("1\n12")
+    expect(page.get_by_label("Price (optional)")).to_have_value("3.5")
+    expect(page.get_by_label("Music (optional)")).to_have_text("Choose…YesNo")
+    page.get_by_label("Note (optional)").fill("")
+    chat.button("Answer").click()
+    page.get_by_label("Your answer").fill("A 7")
+    chat.button("Answer").click()
+
+    expect(chat.tool("invite").get_by_label("Result")).to_have_text(
+        "Party(host=Guest(name='Bo'), tables=[1, 12], price=Decimal('3.5'), music=None, note=None,"
+        " dogs=None) 'A 7'"
+    )
+
+
+class Place(BaseModel):
+    city: str
+    rooms: list[int] = []
+
+
+class Contact(BaseModel):
+    name: str
+    place: Place | None = None
+
+
+class Shipment(BaseModel):
+    sender: Contact
+    receiver: Contact = Contact(name="Ann")
+    express: bool = False
+
+
+@tool
+def send(context: ToolContext) -> str:
+    """Send a parcel."""
+    return repr(context.ask("Which parcel?", Shipment))
+
+
+def test_a_form_in_a_form_has_fields_and_is_left_out_where_nothing_is_filled_in(serve, open_chat):
+    chat = open_chat(serve(Brain(llm=Script([Action(name="send")], ["Sent."]), tools=[send])).url)
+    page = chat.page
+    chat.ask("Send it.")
+    sender = page.get_by_role("group", name="Sender")
+    place = sender.get_by_role("group", name="Place (optional)")
+    receiver = page.get_by_role("group", name="Receiver (optional)")
+    expect(receiver.get_by_label("Name")).to_have_value("Ann")
+    chat.button("Answer").click()
+    expect(chat.log.get_by_role("alert")).to_contain_text("Name: ")
+    sender.get_by_label("Name").fill("Bo")
+    place.get_by_label("Rooms (optional)").fill("3\n4")
+    chat.button("Answer").click()
+    expect(chat.log.get_by_role("alert")).to_contain_text("City: ")
+    place.get_by_label("City").fill("Oslo")
+    chat.button("Answer").click()
+
+    expect(chat.tool("send").get_by_label("Result")).to_have_text(
+        "Shipment(sender=Contact(name='Bo', place=Place(city='Oslo', rooms=[3, 4])), "
+        "receiver=Contact(name='Ann', place=None), express=False)"
+    )
+
+
+class Account(BaseModel):
+    name: str
+    password: SecretStr
+    first: str = ""
+    second: str = ""
+    third: str = ""
+    fourth: str = ""
+    fifth: str = ""
+
+
+@pytest.mark.parametrize("width", [1360, 390])
+def test_a_long_form_begins_in_view_and_hides_what_is_secret(serve, open_chat, width):
+    @tool
+    def sign_up(context: ToolContext) -> str:
+        """Sign up."""
+        return context.ask("Which account?", Account).name
+
+    llm = Script(["Hello."], [Action(name="sign_up")], words(0, 600))
+    size = {"width": width, "height": 500}
+    chat = open_chat(serve(Brain(llm=llm, tools=[sign_up])).url, viewport=size)
+    page = chat.page
+
+    chat.ask("Sign me up.\n" * 30)
+    chat.wait_until_idle()
+    chat.ask("Now.")
+    for _ in range(2):
+        expect(chat.log.get_by_text("Which account?")).to_be_in_viewport()
+        page.reload()
+    chat.log.get_by_label("Name").fill("ann")
+    expect(page.get_by_label("Password")).to_have_attribute("type", "password")
+    page.get_by_label("Password").fill("hunter2")
+    chat.button("Answer").click()
+    chat.wait_until_idle()
+
+    expect(chat.tool("sign_up").get_by_label("Result")).to_have_text("ann")
+    expect(chat.answers.last).to_contain_text("w599")
+    assert page.evaluate("innerWidth >= document.documentElement.scrollWidth")
+    box = "document.querySelector('#log')"
+    page.wait_for_function(f"{box}.scrollHeight - {box}.scrollTop - {box}.clientHeight < 2")

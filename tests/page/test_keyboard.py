@@ -131,3 +131,18 @@ def test_a_panel_of_a_narrow_screen_opens_and_closes_with_the_keyboard(serve, op
     expect(chat.button("New chat")).to_be_hidden()
     expect(opener).to_be_focused()
     expect(opener).to_have_attribute("aria-expanded", "false")
+
+
+def test_a_panel_of_a_narrow_screen_stays_open_while_a_chat_is_renamed(serve, open_chat):
+    chat = open_chat(serve(Brain(llm=Script(["Oslo."]))).url, viewport=PHONE)
+    chat.ask("The capital?")
+    chat.wait_until_idle()
+
+    chat.button("Chats").click()
+    chat.button("Rename The capital?").click()
+    dialog = chat.page.get_by_role("dialog")
+    dialog.get_by_role("textbox").click()
+    dialog.get_by_role("textbox").fill("Norway")
+    dialog.get_by_role("button", name="Rename").click()
+
+    expect(chat.button("Rename Norway")).to_be_visible()

@@ -18,6 +18,7 @@ DRAW = """async ([text, cuts]) => {
     return view.element.innerHTML;
 }"""
 
+COPY = '<button type="button" class="copy quiet" aria-label="Copy the code"></button>'
 CASES = {
     "": "",
     "a": "<p>a</p>",
@@ -39,11 +40,11 @@ CASES = {
     "> a\n> - b": "<blockquote><p>a</p><ul><li>b</li></ul></blockquote>",
     "text\n```\nx\n```\nmore": (
         '<p>text</p><figure class="code"><pre tabindex="0" role="group" aria-label="Code">'
-        "<code>x</code></pre></figure><p>more</p>"
+        f"<code>x</code></pre>{COPY}</figure><p>more</p>"
     ),
     "- a\n  ```py\n  x = 1\n  ```": (
         '<ul><li>a<figure class="code"><figcaption>py</figcaption><pre tabindex="0" role="group" '
-        'aria-label="Code, py"><code>x = 1</code></pre></figure></li></ul>'
+        f'aria-label="Code, py"><code>x = 1</code></pre>{COPY}</figure></li></ul>'
     ),
     "|a|b|\n|-|:-:|\n|1|\n|2|x\\|y|": (
         '<div class="table" tabindex="0" role="group" aria-label="Table"><table><thead><tr>'
@@ -127,6 +128,13 @@ HOSTILE = [
     "1. ",
     "**a",
     "http://)",
+    "$a",
+    "$a$ ",
+    "$\\$",
+    "$$",
+    "\\(",
+    "\\[\n",
+    "$$a\n",
 ]
 
 

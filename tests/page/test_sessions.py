@@ -169,3 +169,5 @@ def test_more_chats_are_loaded_and_found(serve, open_chat, tmp_path):
 
     expect(links).to_have_count(1)
     expect(links).to_contain_text(["Question 7 of sixty"])
+    chat.page.get_by_label("Search chats").fill("of seventy")
+    expect(chat.page.get_by_text("No chat found.")).to_be_visible()

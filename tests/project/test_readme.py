@@ -8,8 +8,8 @@ from tests.project.repository import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 FOLDERS = (
-    "benchmarks|brain|cli|common|demo|docs|examples|experiments|memories|nets|serving|states|teams|"
-    "telemetry|testing|tests|tools|workers"
+    "benchmarks|brain|cli|common|demo|docs|examples|experiments|hooks|memories|nets|serving|states|"
+    "teams|telemetry|testing|tests|tools|workers"
 )
 
 

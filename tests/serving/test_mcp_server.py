@@ -399,7 +399,8 @@ async def test_without_the_package_the_error_says_how_to_get_it(monkeypatch):
     from agent_brain import serving
 
     monkeypatch.setitem(sys.modules, "agent_brain.serving.mcp_server", None)
-    monkeypatch.delattr(serving, "mcp_server", raising=False)
+    for name in ("mcp_server", "serve"):
+        monkeypatch.delattr(serving, name, raising=False)
 
     with pytest.raises(BrainDefinitionError, match=r"pip install 'agent-brain\[mcp\]'"):
         _ = serving.serve

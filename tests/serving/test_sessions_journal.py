@@ -13,6 +13,8 @@ from agent_brain import Action, Brain, SQLiteJournal
 from agent_brain.errors import BrainUseError, LeaseHeldError, SessionNotFoundError
 from agent_brain.memories import PostgresJournal, RamJournal, RedisJournal
 from agent_brain.serving import Gap, Session, Sessions
+from agent_brain.testing import ScriptedLLM
+from agent_brain.tools.builtin import ask_user
 from tests.serving.models import EchoLLM, Gate, PartsLLM
 from tests.support import postgres_server, redis_server
 from tests.support.journals import Killed, MortalJournal
@@ -152,6 +154,20 @@ async def test_a_stopped_run_continues_in_the_next_server(tmp_path):
         async with sessions.use("one", user="ann") as session:
             run = await session.start_resume()
             assert (await run.wait()).answer == "green"
+
+
+async def test_a_chat_that_waits_is_listed_so_after_a_restart(tmp_path):
+    asks = [Action(name="ask_user", args={"question": "Who?"})]
+    agent = Brain(llm=ScriptedLLM([asks, "Hello."]), tools=[ask_user])
+    async with Sessions(agent, journal=tmp_path / "j.db") as sessions:
+        async with sessions.use("one", user="ann") as session:
+            await ask(session)
+    async with Sessions(agent, journal=tmp_path / "j.db") as sessions:
+        assert await listed_as(sessions) == ("waiting", True)
+        async with sessions.use("one", user="ann") as session:
+            assert (await (await session.start_resume(input="Ann")).wait()).answer == "Hello."
+    async with Sessions(agent, journal=tmp_path / "j.db") as sessions:
+        assert await listed_as(sessions) == ("closed", False)
 
 
 async def test_two_servers_over_one_file_do_not_mix_a_session(tmp_path):
@@ -443,3 +459,15 @@ async def test_a_user_is_forgotten_in_all_sessions_open_or_not(tmp_path, stored)
             await sessions.forget("zebra")
     left = b"".join(file.read_bytes() for file in tmp_path.iterdir())
     assert b"zebra" not in left
+
+
+@pytest.mark.parametrize("written", ["Sa\u0303o Tome\u0301", "são  TOMÉ", "São\u00a0Tomé"])
+async def test_a_title_loses_a_text_however_it_is_written(tmp_path, written):
+    async with Sessions(Brain(llm=EchoLLM()), journal=tmp_path / "j.db") as sessions:
+        async with sessions.use("one", user="ann") as session:
+            await ask(session, "Hello")
+        await sessions.rename("one", f"To {written}", user="ann")
+        await sessions.forget("São Tomé", user="ann")
+        (info,) = await sessions.list(user="ann")
+        assert "[forgotten]" in info.title
+        assert "tom" not in info.title.casefold()

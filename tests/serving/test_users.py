@@ -11,7 +11,7 @@ import pytest
 
 from agent_brain import Brain, UsageLedger
 from agent_brain.errors import BrainDefinitionError, BrainUseError
-from agent_brain.memories import Batch, Draft, RamJournal, UserMemory
+from agent_brain.memories import Batch, Draft, JournalError, RamJournal, UserMemory
 from agent_brain.serving import Sessions
 from agent_brain.states import model_extractor
 from agent_brain.testing import ScriptedLLM
@@ -120,6 +120,56 @@ async def test_what_is_forgotten_while_it_is_read_is_not_learned():
             said = [message.content for message in await session.memory.dump()]
             assert not [text for text in said if "Porto" in text]
         assert [info.title for info in await sessions.list(user="ann")] == ["I live in [forgotten]"]
+
+
+@pytest.mark.parametrize("when", ["before it is read", "while it is read"])
+async def test_a_session_that_is_deleted_teaches_nothing_and_is_no_warning(
+    when: str, caplog: pytest.LogCaptureFixture
+):
+    gate = Gate()
+
+    async def extract(batch: Batch) -> list[Draft]:
+        await gate.wait()
+        return by_rules(batch)
+
+    journal = RamJournal()
+    async with Sessions(
+        Brain(llm=EchoLLM()), journal=journal, user={"extract": extract}, idle=1
+    ) as sessions:
+        await ask(sessions, "one", "I live in Porto")
+        if when == "while it is read":
+            await gate.until_reached()
+        await sessions.delete("one", user="ann")
+        gate.open()
+        await ask(sessions, "two", "I like tea")
+        await until(lambda: texts(sessions))
+        assert await texts(sessions) == ["Likes tea"]
+    assert [record.getMessage() for record in caplog.records if record.levelname != "DEBUG"] == []
+
+
+async def test_a_journal_that_fails_while_it_says_what_is_unread_stops_no_run():
+    class Failing(RamJournal):
+        asked = 0
+
+        async def lasts(self, prefix: str = "") -> dict[str, int]:
+            self.asked += 1
+            if self.asked == 1:
+                raise JournalError("The journal is away")
+            return await super().lasts(prefix)
+
+    journal = Failing()
+    async with Sessions(
+        Brain(llm=EchoLLM()), journal=journal, user={"extract": by_rules}
+    ) as sessions:
+        async with sessions.known(user="ann"):
+            await until(lambda: _asked(journal))
+        await ask(sessions, "one", "I live in Porto")
+    async with Sessions(Brain(llm=EchoLLM()), journal=journal, user={}) as sessions:
+        assert await texts(sessions) == ["Lives in Porto"]
+
+
+async def _asked(journal: Any) -> bool:
+    return bool(journal.asked)
 
 
 async def test_everything_is_forgotten_with_all_sessions_of_the_user():

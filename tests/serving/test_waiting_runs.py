@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from datetime import date
+from typing import Any, Literal
 
 import pytest
 from mcp import Client
 from mcp_types import ElicitResult, ErrorData
+from pydantic import BaseModel, Field
 
 from agent_brain import Brain, tool
 from agent_brain.serving import Conversations, make_server
 from agent_brain.testing import ScriptedLLM
-from agent_brain.tools import Action
+from agent_brain.tools import Action, InputNeeded, ToolContext
 from agent_brain.tools.builtin import ask_user
 
 pytestmark = pytest.mark.anyio
@@ -226,3 +229,86 @@ async def test_a_question_that_is_declined_in_a_form_waits(mode):
         result = await ask(client, "Book a hotel.")
 
     assert result.structured_content["question"] == "Which city?"
+
+
+class Seat(BaseModel):
+    row: int = Field(ge=1, le=30)
+    side: Literal["window", "aisle"] = "aisle"
+    day: date | None = None
+
+
+class Trip(BaseModel):
+    seats: list[Seat]
+
+
+ROW = {"row": {"title": "Row", "minimum": 1, "maximum": 30, "type": "integer"}}
+SIDE = {"title": "Side", "default": "aisle", "type": "string", "enum": ["window", "aisle"]}
+DAY = {"title": "Day", "format": "date", "type": "string"}
+TYPED = [
+    (Seat, {**ROW, "side": SIDE, "day": DAY}, {"row": 4, "day": ""}, "row=4 side='aisle' day=None"),
+    (int, {"answer": {"type": "integer"}}, {"answer": 4}, "4"),
+    (bool, {"answer": {"type": "boolean"}}, {"answer": True}, "True"),
+    (int | None, {"answer": {"type": "integer"}}, "decline", "None"),
+    (Literal[1, 2], {"answer": {"type": "string", "enum": ["1", "2"]}}, {"answer": "2"}, "2"),
+    (Trip, None, {"answer": '{"seats": [{"row": 4}]}'}, "row=4"),
+]
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("kind", "fields", "reply", "said"),
+    TYPED,
+    ids=["form", "number", "yes or no", "left open", "choice", "nested"],
+)
+async def test_a_typed_question_is_a_form_with_its_fields(mode, kind, fields, reply, said):
+    class Asking(Shop):
+        def __call__(self) -> Brain:
+            def reserve(context: ToolContext) -> str:
+                """Reserve."""
+                return str(context.ask("Which one?", kind))
+
+            return Brain(llm=ScriptedLLM(self.turns), tools=[reserve])
+
+    schemas: list[dict[str, Any]] = []
+
+    async def person(context: Any, params: Any) -> ElicitResult:
+        schemas.append(params.requested_schema)
+        if reply == "decline":
+            return ElicitResult(action="decline")
+        return ElicitResult(action="accept", content=reply)
+
+    async with (
+        Conversations(Asking([Action(name="reserve")], last_result)) as conversations,
+        Client(make_server(conversations), mode=mode, elicitation_callback=person) as client,
+    ):
+        done = await ask(client, "Book.")
+
+    assert said in text_of(done)
+    [schema] = schemas
+    if fields is None:
+        assert schema["properties"]["answer"]["type"] == "string"
+        assert "seats" in schema["properties"]["answer"]["description"]
+    else:
+        assert schema["properties"] == fields
+    json.dumps(schema)
+
+
+async def test_a_typed_question_is_answered_in_words_too():
+    def choose() -> str:
+        """Choose."""
+        raise InputNeeded("Which side?", Literal["window", "aisle"])
+
+    class Asking(Shop):
+        def __call__(self) -> Brain:
+            return Brain(llm=ScriptedLLM(self.turns), tools=[choose])
+
+    make = Asking([Action(name="choose")], last_result)
+    async with Conversations(make) as conversations, Client(make_server(conversations)) as client:
+        asked = await ask(client, "Book.")
+        wrong = await ask(client, "the middle")
+        done = await ask(client, "Aisle")
+
+    assert "Answer it with your next call: window / aisle" in text_of(asked)
+    assert wrong.is_error
+    assert "That does not fit: 'the middle' is not one of ['window', 'aisle']" in text_of(wrong)
+    assert text_of(done) == "aisle"

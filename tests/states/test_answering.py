@@ -39,7 +39,6 @@ async def test_closing_text_is_passed_on_and_no_model_is_asked():
     done = await run_state(AnswerState(llm), memory)
 
     assert (done.text, memory.updates, llm.calls) == ("", [], [])
-    assert memory.done
     assert done.next_state is None
 
 
@@ -82,10 +81,9 @@ async def test_ask_asks_although_there_is_closing_text():
 
 
 async def test_without_a_model_what_was_said_is_the_answer():
-    memory = FakeMemory("What?")
-    await run_state(AnswerState(), memory)
+    done = await run_state(AnswerState(), FakeMemory("What?"))
 
-    assert memory.done
+    assert (done.text, done.next_state) == ("", None)
 
 
 async def test_the_goal_is_in_the_prompt_and_no_tools_are_offered():
@@ -122,7 +120,6 @@ async def test_an_answer_that_is_empty_twice_is_an_error():
     with pytest.raises(MalformedOutputError):
         await run_state(AnswerState(ScriptedLLM(["", [CALL]])), memory)
     assert memory.updates == []
-    assert not memory.done
 
 
 async def test_with_a_place_to_go_the_run_is_not_over():
@@ -130,7 +127,6 @@ async def test_with_a_place_to_go_the_run_is_not_over():
     done = await run_state(AnswerState(on_done=N.REASON), memory)
 
     assert done.next_state is N.REASON
-    assert not memory.done
 
 
 @pytest.mark.parametrize("options", [{"ask": True}, {"output_type": City}])

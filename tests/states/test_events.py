@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from agent_brain.memories import Message, RecalledItem
+from agent_brain.memories import Attachment, Message, RecalledItem
 from agent_brain.states import (
     ActionFinished,
     ActionRequested,
@@ -26,6 +26,7 @@ from agent_brain.states import (
     RunFailed,
     RunFinished,
     RunStarted,
+    Source,
     TextDelta,
     Usage,
 )
@@ -116,6 +117,8 @@ USAGES = st.builds(
 BY_HINT = {
     "text": st.text(),
     "action": ACTIONS,
+    "args": st.dictionaries(st.text(), st.integers()),
+    "attachment": st.just(Attachment(media_type="image/png", data="AAAA")),
     "actions": st.lists(ACTIONS, max_size=2).map(tuple),
     "uncertain": st.lists(st.text(), max_size=2).map(tuple),
     "goal": st.none() | MESSAGES,
@@ -124,8 +127,10 @@ BY_HINT = {
     "exception": st.none() | ERRORS,
     "usage": USAGES,
     "output": JSON,
+    "schema": st.none() | st.dictionaries(st.text(), JSON, max_size=2),
     "verdict": st.sampled_from(["hint", "stop"]),
     "thought": st.booleans(),
+    "dropped": st.booleans(),
     "resumed": st.booleans(),
     "done": st.floats(),
     "total": st.none() | st.floats(),
@@ -133,6 +138,7 @@ BY_HINT = {
     "items": st.lists(
         st.builds(RecalledItem, st.text(), st.none() | st.floats(0, 1), st.none() | st.text())
     ).map(tuple),
+    "sources": st.lists(st.builds(Source, st.text(), st.text()), max_size=2).map(tuple),
     "refused": st.dictionaries(st.text(), st.integers(0), max_size=2),
     **dict.fromkeys(["ids", "added", "replaced"], st.lists(st.text(), max_size=2).map(tuple)),
     **dict.fromkeys(

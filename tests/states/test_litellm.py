@@ -38,7 +38,7 @@ from agent_brain.states.errors import (
 )
 from agent_brain.states.events import ResponseStarted, UsageReported
 from agent_brain.states.models.litellm.adapter import LiteLLM
-from agent_brain.states.models.llm import LLM, Finish, Piece, Thought
+from agent_brain.states.models.llm import LLM, ArgumentsDelta, Finish, Piece, Thought
 from agent_brain.states.usage import Usage
 from agent_brain.tools import Action, BaseTool, tool
 from tests.support.openai_server import (
@@ -99,7 +99,8 @@ def raw_delta(finish: str | None = None, **delta: Any) -> Raw:
 
 
 async def answer(llm: LLM, messages: Sequence[Message] = HELLO, **options: Any) -> list[Piece]:
-    pieces = [piece async for piece in llm.stream(messages, **options)]
+    stream = llm.stream(messages, **options)
+    pieces: list[Piece] = [piece async for piece in stream if not isinstance(piece, ArgumentsDelta)]
     await llm.aclose()
     return pieces
 

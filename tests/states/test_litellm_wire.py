@@ -14,7 +14,7 @@ import anyio
 import pytest
 
 from agent_brain.memories.message import Attachment, Message
-from agent_brain.states import Finish, LiteLLM, LLMServerError, Piece, Thought
+from agent_brain.states import ArgumentsDelta, Finish, LiteLLM, LLMServerError, Piece, Thought
 from agent_brain.testing import ScriptedLLM, llm_conformance
 from agent_brain.tools import Action, tool
 from tests.support.openai_server import CallDelta, OpenAIServer, Page, Raw, Reply, tool_calls
@@ -48,7 +48,8 @@ def model_of(server: OpenAIServer, name: str = "openai/scripted", **options: Any
 
 
 async def answer(llm: LiteLLM, messages: Sequence[Message] = HELLO, **options: Any) -> list[Piece]:
-    pieces = [piece async for piece in llm.stream(messages, **options)]
+    stream = llm.stream(messages, **options)
+    pieces: list[Piece] = [piece async for piece in stream if not isinstance(piece, ArgumentsDelta)]
     await llm.aclose()
     return pieces
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import anyio
 import pytest
+from pydantic import BaseModel
 
 from agent_brain import Brain, Memory, Message, MessagesMemory, Net, State, react, tool
 from agent_brain.errors import ScratchError, StateDefinitionError
@@ -210,6 +211,28 @@ async def test_a_value_that_json_does_not_hold_is_refused_when_it_is_written() -
 
     with pytest.raises(ScratchError, match="'Loose' is not stored"):
         Loose(anything=object()).write(FakeMemory("go"))
+
+
+class Accept(BaseModel):
+    why: str = ""
+
+
+class Decline(BaseModel):
+    why: str = ""
+
+
+async def test_an_object_that_would_be_read_again_as_another_one_is_refused() -> None:
+    class Said(Notes):
+        last: Accept | Decline | None = None
+        all: list[Accept | Decline] = []
+        told_apart: Shop | Heard | None = None
+
+    memory = FakeMemory("go")
+    Said(last=Accept(why="near"), told_apart=Heard(texts=["x"])).write(memory)
+    for wrong in (Said(last=Decline(why="far")), Said(all=[Accept(), Decline()])):
+        with pytest.raises(ScratchError, match=r"Decline\(.*\) would be read again as Accept\("):
+            wrong.write(memory)
+    assert Said.read(memory).last == Accept(why="near")
 
 
 # Changes by several at once

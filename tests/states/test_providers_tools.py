@@ -4,15 +4,44 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import pytest_asyncio
 
-from agent_brain import Brain, LiteLLM, tool
-from tests.support.openai_server import OpenAIServer, Raw, Reply
+from agent_brain import Brain, LiteLLM, MessagesMemory, tool
+from agent_brain.memories import Attachment
+from agent_brain.states import (
+    ActionRequested,
+    AttachmentReceived,
+    Finish,
+    Hook,
+    ModelResponse,
+    ProviderToolCalled,
+    Source,
+    SourcesCited,
+    StateDefinitionError,
+)
+from agent_brain.states.models.llm import ProviderCall
+from agent_brain.testing import ScriptedLLM
+from tests.states.test_litellm_wire import (
+    CLAUDE,
+    GEMINI,
+    claude,
+    claude_text,
+    gemini,
+    model_of,
+    sse,
+)
+from tests.support.openai_server import OpenAIServer, Page, Raw, Reply
 
 pytestmark = pytest.mark.asyncio
+# litellm looks at every attribute of its pydantic models, also at deprecated ones
+LITELLM_LOOKS = pytest.mark.filterwarnings(
+    "ignore:Accessing the 'model_:DeprecationWarning:litellm"
+)
 
 SEARCH = {"type": "web_search"}
 CITED = {
@@ -79,11 +108,63 @@ async def test_citations_are_kept_with_the_message(chunks: list[Raw], kept: list
     assert result.messages[-1].metadata["citations"] == kept
 
 
+CITES: dict[str, tuple[Any, list[Source]]] = {
+    "Chat Completions": ([CITED], [Source("https://example.org/a", "A", ((0, 4),))]),
+    "Responses": ([CITED["url_citation"]], [Source("https://example.org/a", "A", ((0, 4),))]),
+    "Anthropic": (
+        [{"type": "web_search_result_location", "url": "http://e.org", "cited_text": "Oslo"}],
+        [Source("http://e.org")],
+    ),
+    "Perplexity": (
+        ["https://e.org/1", "https://e.org/2"],
+        [Source("https://e.org/1"), Source("https://e.org/2")],
+    ),
+    "each once, with its title": (
+        ["https://e.org", {"url": "https://e.org", "title": "E"}, {"url": "https://e.org"}],
+        [Source("https://e.org", "E")],
+    ),
+    "no page": (
+        [
+            {"url": "javascript:alert(1)", "title": "bad"},
+            {"url": "data:text/html,x"},
+            {"url": "https:"},
+            {"url": "https://e.org/ javascript:x"},
+            {"url": "//e.org"},
+            {"url": None},
+            {"url_citation": None},
+            {"file_id": "f1"},
+            "e.org",
+            5,
+        ],
+        [],
+    ),
+    "no title": ([{"url": "HTTPS://e.org", "title": {}}], [Source("HTTPS://e.org")]),
+    "no list": ({"url": "https://e.org"}, []),
+}
+
+
+@pytest.mark.parametrize(("cited", "pages"), CITES.values(), ids=CITES)
+async def test_pages_that_a_model_cites_are_told_and_kept_in_one_form(
+    cited: Any, pages: list[Source]
+):
+    turn = ["Oslo.", Finish("stop", metadata={"citations": cited})]
+    brain = Brain("react", llm=ScriptedLLM([turn]))
+    events = await events_of(brain, "Which city?")
+
+    assert sources_in(events) == ([pages] if pages else [])
+    kept = (await brain.memory.dump())[-1].metadata.get("sources", [])
+    assert kept == [{"url": page.url, "title": page.title} for page in pages]
+    told = [event.kind for event in events]
+    if pages:
+        assert told[told.index("sources_cited") :][:2] == ["sources_cited", "usage_reported"]
+
+
 async def test_pictures_are_kept_with_the_message():
     with OpenAIServer([Reply("Here it is.", chunk({"images": [PICTURE]}))]) as server:
         result = await Brain("react", llm=model(server)).run("Draw a city")
 
-    assert result.messages[-1].metadata["images"] == [PICTURE]
+    assert result.attachments == (Attachment(media_type="image/png", data="AAAA"),)
+    assert "images" not in result.messages[-1].metadata
 
 
 async def test_a_picture_alone_is_an_answer():
@@ -93,7 +174,7 @@ async def test_a_picture_alone_is_an_answer():
         await brain.run("Which one is it?")
 
     assert (result.answer, result.steps) == ("", 2)
-    assert result.messages[-1].metadata["images"] == [PICTURE]
+    assert [each.data for each in result.messages[-1].attachments] == ["AAAA"]
     sent = server.requests[1].body["messages"]
     assert [each["content"] for each in sent[1:]] == [
         "Draw a city",
@@ -110,3 +191,246 @@ async def test_what_was_kept_is_not_sent_back():
         await brain.run("Sure?")
 
     assert "example.org" not in json.dumps(server.requests[1].body)
+
+
+SEARCHED = {"type": "web_search_result", "url": "https://e.org", "title": "E"}
+CLAUDE_SEARCHES: list[dict[str, Any]] = [
+    {
+        "type": "server_tool_use",
+        "id": "srvtoolu_1",
+        "name": "web_search",
+        "input": {},
+        "deltas": [{"type": "input_json_delta", "partial_json": '{"query": "oslo"}'}],
+    },
+    {
+        "type": "web_search_tool_result",
+        "tool_use_id": "srvtoolu_1",
+        "content": [{**SEARCHED, "encrypted_content": "sealed"}],
+    },
+    {
+        "type": "text",
+        "text": "",
+        "deltas": [
+            {"type": "text_delta", "text": "Oslo."},
+            {"type": "citations_delta", "citation": {"url": "https://e.org", "cited_text": "Oslo"}},
+        ],
+    },
+]
+
+
+def items(*given: dict[str, Any], text: str = "Oslo.") -> Page:
+    """A response of OpenAI's Responses API."""
+    cited = {"type": "output_text", "text": text, "annotations": [CITED["url_citation"]]}
+    said = {"type": "message", "id": "m", "role": "assistant", "content": [cited]}
+    head = {"id": "r", "object": "response", "created_at": 1, "model": "gpt-4.1", "output": []}
+    usage = {"input_tokens": 5, "output_tokens": 3, "total_tokens": 8}
+    done = [
+        {"type": "response.output_item.done", "output_index": n, "item": item}
+        for n, item in enumerate(given)
+    ]
+    return sse(
+        {"type": "response.created", "response": {**head, "status": "in_progress"}},
+        *done,
+        {"type": "response.output_text.delta", "output_index": 9, "delta": text},
+        {"type": "response.output_item.done", "output_index": 9, "item": said},
+        {"type": "response.completed", "response": {**head, "status": "completed", "usage": usage}},
+    )
+
+
+async def events_of(brain: Brain[Any], goal: str) -> list[Any]:
+    async with brain.stream(goal) as run:
+        return [event async for event in run]
+
+
+def calls_in(events: list[Any]) -> list[tuple[Any, ...]]:
+    called = (event for event in events if isinstance(event, ProviderToolCalled))
+    return [(event.name, event.args, event.result) for event in called]
+
+
+class WithoutCitations(Hook):
+    async def after_model_call(self, request: Any, response: ModelResponse) -> ModelResponse:
+        return replace(response, text="Paris.", metadata={})
+
+
+async def test_a_hook_that_changes_a_response_says_what_it_cites():
+    turn = ["Oslo.", Finish("stop", metadata={"citations": ["https://e.org"]})]
+    result = await Brain("react", llm=ScriptedLLM([turn]), hooks=[WithoutCitations()]).run("Which?")
+
+    message = result.messages[-1]
+    assert (message.content, message.metadata) == ("Paris.", {})
+
+
+def sources_in(events: list[Any]) -> list[list[Source]]:
+    return [[*event.sources] for event in events if isinstance(event, SourcesCited)]
+
+
+@LITELLM_LOOKS
+async def test_calls_of_claudes_tools_are_told_kept_and_sent_back():
+    pages = [claude(*deepcopy(CLAUDE_SEARCHES)), claude(claude_text("Yes."))]
+    with OpenAIServer(pages) as server:
+        llm = model_of(server, CLAUDE, provider_tools=["web_search"])
+        brain = Brain("react", tools=[look_up], llm=llm)
+        events = await events_of(brain, "Which city?")
+        message = (await brain.memory.dump())[-1]
+        await brain.run("Sure?")
+        await llm.aclose()
+
+    assert calls_in(events) == [("web_search", {"query": "oslo"}, [SEARCHED])]
+    assert not [e for e in events if isinstance(e, ActionRequested)], "it is not for us to run"
+    assert not message.tool_calls
+    assert message.metadata["citations"] == [{"url": "https://e.org", "cited_text": "Oslo"}]
+    assert sources_in(events) == [[Source("https://e.org")]]
+    called = message.metadata["provider_calls"]
+    assert [call["name"] for call in called] == ["web_search"]  # type: ignore[union-attr, call-overload, index]
+    first, second = (request.body for request in server.requests)
+    assert first["tools"][0] == {"type": "web_search_20250305", "name": "web_search"}
+    blocks = second["messages"][1]["content"]
+    assert [block["type"] for block in blocks] == [
+        "text",
+        "server_tool_use",
+        "web_search_tool_result",
+    ]
+    assert blocks[2]["content"][0]["encrypted_content"] == "sealed"
+
+
+@LITELLM_LOOKS
+async def test_calls_of_openais_tools_are_told_with_pictures_and_citations():
+    page = items(
+        {"type": "web_search_call", "id": "w", "action": {"type": "search", "query": "oslo"}},
+        {
+            "type": "code_interpreter_call",
+            "id": "c",
+            "code": "1+1",
+            "outputs": [{"type": "logs", "logs": "2"}],
+        },
+        {"type": "image_generation_call", "id": "i", "result": "iVBORw0KGgo="},
+        {"type": "function_call", "id": "f", "call_id": "f", "name": "x", "arguments": "{}"},
+    )
+    with OpenAIServer([page]) as server:
+        names = ["web_search", "code_execution"]
+        llm = model_of(server, "openai/responses/gpt-4.1", provider_tools=names)
+        brain = Brain("react", llm=llm)
+        events = await events_of(brain, "Which city?")
+        await llm.aclose()
+
+    assert calls_in(events) == [
+        ("web_search", {"type": "search", "query": "oslo"}, None),
+        ("code_execution", {"code": "1+1"}, [{"type": "logs", "logs": "2"}]),
+        ("image_generation", {}, None),
+    ]
+    picture = Attachment(media_type="image/png", data="iVBORw0KGgo=")
+    assert [e.attachment for e in events if isinstance(e, AttachmentReceived)] == [picture]
+    message = (await brain.memory.dump())[-1]
+    assert message.attachments == (picture,)
+    assert message.metadata["citations"] == [CITED["url_citation"]]
+    assert sources_in(events) == [[Source("https://example.org/a", "A", ((0, 4),))]]
+    sent = [each["type"] for each in server.requests[0].body["tools"]]
+    assert sent == ["web_search", "code_interpreter"]
+
+
+@LITELLM_LOOKS
+async def test_calls_of_geminis_tools_are_told_and_its_pictures_sent_back():
+    parts = [
+        {"executableCode": {"language": "PYTHON", "code": "print(1)"}},
+        {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1\n"}},
+        {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}},
+    ]
+    page = gemini(*parts)
+    searched = {"groundingMetadata": {"webSearchQueries": ["oslo"]}}
+    grounded = Page(
+        page.body.replace('"finishReason"', f'{json.dumps(searched)[1:-1]}, "finishReason"'),
+        page.content_type,
+    )
+    with OpenAIServer([grounded, gemini({"text": "Yes."})]) as server:
+        llm = model_of(server, GEMINI, provider_tools=["web_search", "code_execution"])
+        brain = Brain("react", llm=llm)
+        events = await events_of(brain, "Draw a city")
+        await brain.run("Bluer")
+        await llm.aclose()
+
+    assert calls_in(events) == [
+        (
+            "code_execution",
+            {"language": "PYTHON", "code": "print(1)"},
+            parts[1]["codeExecutionResult"],
+        ),
+        ("web_search", {"queries": ["oslo"]}, None),
+    ]
+    first, second = (request.body for request in server.requests)
+    assert {"googleSearch": {}} in first["tools"]
+    assert any("ecution" in json.dumps(each) for each in first["tools"])
+    drawn = second["contents"][1]["parts"]
+    assert [next(iter(part.values()))["data"] for part in drawn if "inline_data" in part] == [
+        "iVBORw0KGgo="
+    ]
+
+
+async def test_gemini_counts_bytes_and_its_sources_have_places_in_characters():
+    page = gemini({"text": "Ærlig: Øst er øst."})
+    support = {"segment": {"startIndex": 8, "endIndex": 21}, "groundingChunkIndices": [0]}
+    web = {"web": {"uri": "https://e.org/a", "title": "A"}}
+    found = {"groundingMetadata": {"groundingChunks": [web], "groundingSupports": [support]}}
+    body = page.body.replace('"finishReason"', f'{json.dumps(found)[1:-1]}, "finishReason"')
+    with OpenAIServer([Page(body, page.content_type)]) as server:
+        llm = model_of(server, GEMINI, provider_tools=["web_search"])
+        events = await events_of(Brain("react", llm=llm), "Where?")
+        await llm.aclose()
+    [cited] = [event for event in events if isinstance(event, SourcesCited)]
+    assert cited.sources == (Source("https://e.org/a", "A", ((7, 18),)),)
+    assert "Ærlig: Øst er øst."[7:18] == "Øst er øst."
+
+
+REFUSED = {
+    "another API": (
+        "openai/gpt-4.1",
+        ["web_search"],
+        r"no web_search of its provider over this API: name it 'openai/responses/gpt-4.1'. In its",
+    ),
+    "none": (
+        "mistral/mistral-large-latest",
+        ["code_execution"],
+        "give the brain a tool: calculate",
+    ),
+    "Bedrock": ("bedrock/anthropic.claude-3-7-sonnet", ["web_search"], "has no web_search"),
+    "OpenRouter": ("openrouter/anthropic/claude-sonnet-4", ["web_search"], "http_get_tool"),
+    "Vertex AI": ("vertex_ai/claude-sonnet-4", ["web_search", "code_execution"], "no code_exec"),
+    "unknown": (CLAUDE, ["telepathy"], "provider_tools has 'telepathy': it may have 'web_search'"),
+    "no list": (CLAUDE, "web_search", r"such as \['web_search'\]"),
+    "number": (CLAUDE, 5, r"such as \['web_search'\]"),
+}
+
+
+@pytest.mark.parametrize(("name", "tools", "why"), REFUSED.values(), ids=REFUSED)
+async def test_a_tool_that_a_provider_has_not_is_refused_with_a_reason(
+    name: str, tools: Any, why: str
+):
+    with pytest.raises(StateDefinitionError, match=why):
+        LiteLLM(name, provider_tools=tools)
+
+
+@pytest.mark.parametrize(
+    "tools", [[look_up], 5, SEARCH, "web_search"], ids=["function", "number", "dict", "name"]
+)
+async def test_tools_of_the_brain_are_no_tools_of_the_provider(tools: Any):
+    with pytest.raises(StateDefinitionError, match="functions are tools of the brain"):
+        LiteLLM(CLAUDE, tools=tools)
+
+
+async def test_a_fallback_must_have_the_tools_too():
+    with pytest.raises(StateDefinitionError, match="'groq/x' has no web_search"):
+        LiteLLM(CLAUDE, provider_tools=["web_search"], fallbacks=["groq/x"])
+
+
+async def test_calls_and_pictures_of_any_model_are_recorded_and_replayed(tmp_path: Any):
+    metadata: dict[str, Any] = {"images": [PICTURE], "citations": ["https://e.org"]}
+    call = ProviderCall("p", "web_search", {"query": "oslo"}, "E")
+    llm = ScriptedLLM([[call, "Oslo.", Finish("stop", metadata=metadata)]])
+    memory = MessagesMemory(journal=tmp_path / "brain.db", session="ann")
+    async with Brain("react", memory, llm=llm, trace=True) as brain:
+        events = await events_of(brain, "Which city?")
+        again = await brain.replay()
+
+    assert calls_in(events) == [("web_search", {"query": "oslo"}, "E")]
+    assert again.equal, str(again)
+    assert calls_in([*again.events]) == calls_in(events)
+    assert sources_in([*again.events]) == sources_in(events) == [[Source("https://e.org")]]

@@ -73,7 +73,8 @@ def run_node(script: Path, packages: Path, *arguments: str) -> list[Any]:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    lines = done.stdout.split("\n")  # splitlines() would also end one at U+2028 within a text
+    return [json.loads(line) for line in lines if line]
 
 
 class NodeProgram:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from agent_brain.errors import BrainUseError
 from agent_brain.memories.message import Message
 from agent_brain.states.events import (
+    ActionDelta,
     ActionFinished,
     ActionRequested,
     ActionStarted,
@@ -18,11 +19,13 @@ from agent_brain.states.events import (
     InputRequested,
     MessageReceived,
     OtherEvent,
+    PartialOutput,
     Position,
     ResponseStarted,
     RunFailed,
     RunFinished,
     RunStarted,
+    SourcesCited,
     StateEntered,
     StateExited,
     StuckDetected,
@@ -30,6 +33,7 @@ from agent_brain.states.events import (
     ToolProgress,
     UsageReported,
 )
+from agent_brain.states.sources import Source
 from agent_brain.states.usage import Usage
 from agent_brain.tools.action import Action
 
@@ -61,10 +65,32 @@ inner_events: st.SearchStrategy[Any] = st.one_of(
     st.builds(TextDelta, text=texts, thought=st.booleans(), response_id=responses, at=places),
     st.builds(ResponseStarted, response_id=responses, model=st.just("m"), at=places),
     st.builds(UsageReported, usage=st.just(Usage(3, 4)), response_id=responses, at=places),
+    st.builds(
+        ActionDelta,
+        id=st.sampled_from(["c1", "c2", "c3"]),
+        name=st.sampled_from(["add", "pick_color"]),
+        text=texts,
+        response_id=responses,
+        dropped=st.booleans(),
+        at=places,
+    ),
+    st.builds(
+        PartialOutput,
+        output=st.sampled_from([None, {"a": "é"}]),
+        thought=st.booleans(),
+        response_id=responses,
+        at=places,
+    ),
     st.builds(ActionRequested, action=actions, response_id=responses, at=places),
     st.builds(ActionStarted, action=actions, at=places),
     st.builds(ToolProgress, action=actions, done=st.just(0.5), at=places),
     st.builds(_finished, action=actions, at=places, is_error=st.booleans()),
+    st.builds(
+        SourcesCited,
+        sources=st.just((Source("https://e.org/a", "é"), Source("https://e.org/b"))),
+        response_id=responses,
+        at=places,
+    ),
     st.builds(MessageReceived, message=st.builds(Message.user, texts), at=places),
     st.builds(OtherEvent, kind=st.just("own"), data=st.just({"type": "é"}), at=places),
     st.builds(StuckDetected, reason=texts, verdict=st.just("hint"), at=places),

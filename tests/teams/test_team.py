@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, Literal
 
 import anyio
 import pytest
 
 from agent_brain import Brain, Limits, SharedMemory, StopReason, Team, tool
 from agent_brain.errors import BrainDefinitionError, BrainUseError, LeaseHeldError, ResumeError
-from agent_brain.memories import Message, SQLiteJournal
+from agent_brain.memories import Message, SQLiteJournal, UserMemory
 from agent_brain.testing import ModelCall, ScriptedLLM
 from agent_brain.tools import Action, InputNeeded, SleepNeeded
 from tests.nets.models import FunctionLLM
@@ -451,6 +451,21 @@ async def test_questions_are_answered() -> None:
     assert (await team.resume(input="blue")).answer == "Blue it is."
 
 
+@pytest.mark.parametrize("answer", ["Blue", {"ask-1": "blue"}])
+async def test_typed_questions_are_answered(answer: object) -> None:
+    @tool
+    def ask() -> str:
+        """Ask."""
+        raise InputNeeded("Which colour?", Literal["blue", "red"])
+
+    turns = [Action(name="ask", id="ask-1"), "Blue it is."]
+    team = Team([agent(SharedMemory(), "one", turns, tools=[ask])])
+    await team.run("go")
+    with pytest.raises(ResumeError, match="'green' is not one of"):
+        await team.resume(input="green")
+    assert (await team.resume(input=answer)).answer == "Blue it is."
+
+
 async def test_a_tool_that_waits_for_a_time_stops_the_team_until_it_is_resumed() -> None:
     ready = False
 
@@ -512,6 +527,27 @@ def test_what_cannot_be_a_team_is_refused() -> None:
     for brains, options, said in cases:
         with pytest.raises(BrainDefinitionError, match=said):
             Team(brains, **options)
+
+
+async def test_an_agent_looks_up_the_user_and_what_others_say_is_not_the_users_word() -> None:
+    user, shared = UserMemory(), SharedMemory()
+    await user.remember("Lives in Porto", slot="home", source=Message.user("I live in Porto"))
+    llm = ScriptedLLM(
+        [
+            [Action(name="recall_user", args={"query": "home"})],
+            [Action(name="remember", args={"text": "Lives in Rome", "quote": "lives in Rome"})],
+            "Done.",
+        ]
+    )
+    llm_of_boss = ScriptedLLM(["The user lives in Rome"])
+    boss = Brain("react", shared.member("boss", watch={"task"}), llm=llm_of_boss)
+    guide = Brain("react", shared.member("guide", watch={"boss"}), user.tools(), llm=llm)
+    await Team([boss, guide], max_rounds=3).run("Go")
+    assert "Lives in Porto" in llm.calls[1].messages[-1].content
+    assert [fact.origin for fact in await user.facts(status="all")] == ["user", "other"]
+    assert [fact.text for fact in await user.facts(status="claim")] == ["Lives in Rome"]
+    with pytest.raises(BrainDefinitionError, match=r"user\.tools\(\)"):
+        Team([Brain("react", shared.member("ann"), llm="demo", user=user)])
 
 
 async def test_only_those_who_may_end_the_task_have_the_tool() -> None:

@@ -367,6 +367,16 @@ async def test_what_is_said_is_recorded_only_on_request(
     assert names & opt_in == (opt_in if content else set())
 
 
+async def test_a_function_hides_what_is_said(recording: Recording) -> None:
+    llm = ScriptedLLM([calls("look", at="a@b.org"), calls("fail"), "a@b.org is blue."])
+    hook = recording.hook(content=lambda text: text.replace("a@b.org", "[email]"))
+    result = await Brain("react", tools=[look, fail], llm=llm, hooks=[hook]).run("Tell a@b.org")
+    assert result.answer == "a@b.org is blue."
+    everything = "\n".join(span.to_json() for span in recording.spans)
+    assert "[email]" in everything
+    assert "a@b.org" not in everything
+
+
 async def test_messages_have_the_form_of_the_conventions(recording: Recording) -> None:
     import json
 

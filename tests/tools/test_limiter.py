@@ -47,8 +47,26 @@ def test_limits_that_make_no_sense_are_refused(options, why):
 
 def test_in_no_span_do_more_calls_begin_than_allowed():
     limiter = Limiter(rate=(2, 10))
-    assert [limiter.reserve(now) for now in (0, 1, 2, 3, 4)] == [0, 1, 10, 11, 20]
-    assert limiter.reserve(100) == 100
+    assert [limiter.reserve(now).moment for now in (0, 1, 2, 3, 4)] == [0, 1, 10, 11, 20]
+    assert limiter.reserve(100).moment == 100
+
+
+def test_in_no_span_is_more_used_than_allowed():
+    limiter = Limiter(rate=(100, 10))
+    turns = [limiter.reserve(now, amount) for now, amount in [(0, 60), (1, 30), (2, 30), (3, 500)]]
+    assert [turn.moment for turn in turns] == [0, 1, 10, 20]
+    assert limiter.reserve(21, 1).moment == 30, "more than the rate takes all of it"
+
+
+def test_what_was_used_is_corrected():
+    limiter = Limiter(rate=(100, 10))
+    first = limiter.reserve(0, 60)
+    limiter.correct(first, 90)
+    assert limiter.reserve(1, 20).moment == 10
+    limiter.correct(first, 500)  # over by then
+    second = limiter.reserve(11, 70)
+    limiter.correct(second, 5)
+    assert limiter.reserve(12, 70).moment == 12
 
 
 async def test_a_rate_makes_calls_wait():

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from enum import Enum
 from typing import Any
 
 import anyio
@@ -15,6 +17,7 @@ from agent_brain.memories.errors import JournalError, LeaseLostError
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.journal.entry import Entry, Rows
 from agent_brain.nets import react
+from agent_brain.states import AnswerState, PartialOutput
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action, BaseTool, SleepNeeded, ToolContext
 from agent_brain.workers.event_log import LogWriter, RunEvent, log_key, read_rows
@@ -27,6 +30,12 @@ from benchmarks.workers.program import CALLS, Clerk
 pytestmark = pytest.mark.anyio
 
 PART = Part("run 1", "ann", "session", "clerk", "Work pause 0")
+
+
+class Only(Enum):
+    """The state of a net that only answers."""
+
+    ANSWER = "answer"
 
 
 class Killed(BaseException):
@@ -441,3 +450,19 @@ async def test_a_log_that_is_written_while_it_is_read_is_not_written_from_an_old
         with pytest.raises(LeaseLostError):
             await log.begin(0)
     assert log.state.starts == log.state.seq
+
+
+async def test_an_object_that_grows_is_stored_as_far_as_it_has_come_at_each_write() -> None:
+    work = Work()
+    text = json.dumps([f"stop {number}" for number in range(200)])
+    pieces = ['{"value": ', *(text[i : i + 7] for i in range(0, len(text), 7)), "}"]
+    state = AnswerState(ScriptedLLM([pieces]), output_type=list[str])
+    work.brain = Brain({Only.ANSWER: state}, "windowed")
+
+    outcome = await work.perform()
+
+    assert outcome is not None
+    stored = [each.event for each in await events_of(work.journal)]
+    grown = [event for event in stored if isinstance(event, PartialOutput)]
+    assert 1 <= len(grown) < 20  # more only if the machine stands still between the pieces
+    assert grown[-1].output == json.loads(text)

@@ -6,6 +6,7 @@ import json
 import logging
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
@@ -14,9 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.to_thread
 import pytest
+from pydantic import BaseModel
 
-from agent_brain import Brain, Message, MessagesMemory, tool
+from agent_brain import Brain, Message, MessagesMemory, register_memory, tool
 from agent_brain.errors import (
     BrainDefinitionError,
     EventLoopError,
@@ -91,6 +94,15 @@ async def test_runs_are_done_on_one_machine_and_on_schedule(tmp_path: Path) -> N
             name, _, due = info.id.partition("@")
             assert (name, datetime.fromisoformat(due).isoformat()) == ("tick", due)
         assert len({info.id for info in infos}) == len({info.session for info in infos})
+
+
+async def test_a_call_of_a_tool_that_the_net_brings_is_approved(tmp_path: Path) -> None:
+    brain = Brain(react(Clerk(), tools=[note, charge]), "windowed")
+    async with working(RunQueue(tmp_path / "app.db", {"clerk": brain}, poll=0.05)) as client:
+        run = await client.submit("clerk", "Please charge pause 0")
+        assert (await run.result()).stop_reason == "approval"
+        await run.resume(approve=True)
+        assert (await run.result()).answer.endswith("Done after 1 calls.")
 
 
 @pytest.mark.thorough
@@ -276,7 +288,9 @@ async def test_a_missing_dbos_is_reported(tmp_path: Path, monkeypatch: pytest.Mo
             pass
 
 
-def sleeping_queue(folder: Path, naps: list[timedelta]) -> RunQueue:
+def sleeping_queue(
+    folder: Path, naps: list[timedelta], memory: str = "windowed", **options: Any
+) -> RunQueue:
     """A queue with an agent whose tool is not ready for some times."""
 
     @tool
@@ -286,8 +300,8 @@ def sleeping_queue(folder: Path, naps: list[timedelta]) -> RunQueue:
             raise SleepNeeded(naps.pop(0))
         return f"noted {number}"
 
-    brain = Brain(react(Clerk()), "windowed", tools=[note])
-    return RunQueue(folder / "app.db", {"clerk": brain}, poll=0.05)
+    brain = Brain(react(Clerk()), memory, tools=[note])
+    return RunQueue(folder / "app.db", {"clerk": brain}, poll=0.05, **options)
 
 
 async def until_asleep(run: QueuedRun) -> None:
@@ -322,6 +336,36 @@ async def test_a_run_that_sleeps_gives_way_to_the_next_one_of_its_session(tmp_pa
         assert await run.status() == "queued"
         await run.resume()  # it sleeps again
         later = await client.submit("clerk", "Please charge pause 0", session="42")
+        assert (await later.result()).stop_reason == "done"
+        assert await run.status() == "cancelled"
+
+
+async def test_a_run_that_is_woken_as_the_next_one_begins_gives_way_too(tmp_path: Path) -> None:
+    opening, go_on = threading.Event(), threading.Event()
+
+    class Waits(MessagesMemory):
+        """Waits when the next run opens it."""
+
+        async def open(self) -> None:
+            await super().open()
+            if self.control.status == "waiting":
+                opening.set()
+                await anyio.to_thread.run_sync(go_on.wait)
+
+    register_memory("waits", Waits)
+    queue = sleeping_queue(tmp_path, [timedelta(days=1)], "waits", at_once=1)
+    async with working(queue) as client:
+        run = await client.submit("clerk", "Work pause 0", session="42")
+        await until_asleep(run)
+        later = await client.submit("clerk", "Please charge pause 0", session="42")
+        await anyio.to_thread.run_sync(opening.wait)
+        await run.resume()
+
+        async def woken() -> bool:
+            return not (await run._latest()).asleep
+
+        await until(woken)
+        go_on.set()
         assert (await later.result()).stop_reason == "done"
         assert await run.status() == "cancelled"
 
@@ -478,3 +522,21 @@ async def test_an_event_of_a_class_of_its_own_is_read_from_the_queue(tmp_path: P
         ):
             frames = [item.json async for item in served]
         assert [json.loads(frame)["done"] for frame in frames if b"pages_read" in frame] == [3]
+
+
+class Accept(BaseModel):
+    why: str
+
+
+class Decline(BaseModel):
+    why: str
+
+
+async def test_members_of_a_union_with_the_same_fields_stay_what_they_were(tmp_path: Path) -> None:
+    def decide(call: ModelCall) -> Any:
+        return Action(name="final_result_Decline", args={"why": "too far"})
+
+    brain = Brain(react(FunctionLLM(decide), output_type=Accept | Decline))
+    async with working(RunQueue(tmp_path / "app.db", {"clerk": brain}, poll=0.05)) as client:
+        run = await client.submit("clerk", "Will you come?")
+        assert (await run.result()).output == Decline(why="too far")

@@ -8,9 +8,16 @@ from pathlib import Path
 import pytest
 from httpx import ASGITransport, AsyncClient
 
-from agent_brain.errors import QueuedRunError, QueueError, ResumeError
+from agent_brain import Brain
+from agent_brain.errors import BrainDefinitionError, QueuedRunError, QueueError, ResumeError
+from agent_brain.memories import UserMemory
 from agent_brain.serving.event_log import SessionEvent
 from agent_brain.serving.web import make_app
+from agent_brain.testing import ScriptedLLM
+from agent_brain.tools import Action
+from agent_brain.workers import RunQueue
+from tests.memories.forgetting.stores import on_disk
+from tests.memories.user.support import by_rules
 from tests.workers.support import until
 from tests.workers.test_queue import make_queue, working
 
@@ -75,6 +82,42 @@ async def test_a_run_that_was_handed_back_is_running(tmp_path: Path) -> None:
                     break
         async with queue.sessions("clerk") as later, later.use("42", user="ann") as session:
             assert session.status == "running"
+
+
+async def test_workers_show_what_is_known_about_a_user_and_the_server_learns(
+    tmp_path: Path,
+) -> None:
+    llm = ScriptedLLM(
+        [
+            [Action(name="remember", args={"text": "Likes tea", "quote": "I like tea"})],
+            "Noted.",
+            "In Porto.",
+        ]
+    )
+    brains = {"clerk": Brain("react", "windowed", llm=llm)}
+    queue = RunQueue(tmp_path / "app.db", brains, poll=0.05, user={"extract": by_rules})
+    async with working(queue) as client:
+        async with (
+            queue.sessions("clerk") as sessions,
+            sessions.use("42", user="ann") as session,
+            session.stream("I live in Porto, and I like tea") as run,
+        ):
+            assert [item.event.kind async for item in run][-1] == "run_finished"
+        async with queue.sessions("clerk") as sessions, sessions.known(user="ann") as ann:
+            assert {fact.text for fact in await ann.facts()} == {"Lives in Porto", "Likes tea"}
+            later = await client.submit("clerk", "Where do I live?", session="43", tenant="ann")
+            assert (await later.result()).answer == "In Porto."
+            assert "home: Lives in Porto" in llm.calls[2].messages[-2].content
+            assert b"Porto" in on_disk(tmp_path)
+            await sessions.forget_known(slot="home", user="ann")
+            await sessions.forget_known(text="Porto", user="ann")
+        assert b"Porto" not in on_disk(tmp_path)
+    with pytest.raises(BrainDefinitionError, match="that of the queue"):
+        queue.sessions("clerk", user={})
+    with pytest.raises(QueueError, match="give user= to the queue"):
+        RunQueue(tmp_path / "app.db", {"clerk": Brain("react", llm=llm, user=UserMemory())})
+    with pytest.raises(BrainDefinitionError, match="the sessions choose these"):
+        RunQueue(tmp_path / "app.db", brains, user={"tenant": "ann"})
 
 
 async def test_an_unknown_brain_has_no_sessions(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Iterator
+from datetime import date
 from pathlib import Path
 from uuid import uuid4
 
@@ -119,6 +120,19 @@ async def test_a_run_that_waits_is_continued_with_a_decision(
     assert events[-1].event.kind == "run_finished"
     trace = (workers.folder / "trace").read_text().splitlines()
     assert [json.loads(line)[:2] for line in trace].count(["charge", 30]) == 1
+
+
+async def test_typed_questions_are_answered_with_objects(client: QueueClient, session: str) -> None:
+    run = await client.submit("asker", "Book a table", session=session)
+    assert (await run.result()).stop_reason == "input"
+    with pytest.raises(ResumeError, match="'tomorrow' is not a 'date'"):
+        await run.resume(input="tomorrow")
+
+    await run.resume(input=date(2026, 3, 1))
+    assert (await run.result()).stop_reason == "input"
+    await run.resume(input=4)
+
+    assert (await run.result()).answer == "4 guests on 01.03."
 
 
 async def test_a_run_that_fails_says_why_and_can_be_resumed(

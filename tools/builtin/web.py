@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import TYPE_CHECKING, NamedTuple
@@ -149,6 +150,7 @@ class _Redirect(NamedTuple):
     location: str
 
 
+@dataclass(eq=False, repr=False)
 class _Fetcher:
     """Fetches texts, with one client for each event loop.
 
@@ -157,20 +159,14 @@ class _Fetcher:
     whatever certificate it was opened with.
     """
 
-    def __init__(
-        self,
-        allow: list[re.Match[str]],
-        private: list[re.Match[str]],
-        max_bytes: int,
-        resolver: Resolve,
-        transport: httpx.AsyncBaseTransport | None,
-    ) -> None:
-        self._allow = allow
-        self._private = private
-        self._max_bytes = max_bytes
-        self._resolver = resolver
-        self._transport = transport
-        self._clients: WeakKeyDictionary[object, httpx.AsyncClient] = WeakKeyDictionary()
+    _allow: list[re.Match[str]]
+    _private: list[re.Match[str]]
+    _max_bytes: int
+    _resolver: Resolve
+    _transport: httpx.AsyncBaseTransport | None
+    _clients: WeakKeyDictionary[object, httpx.AsyncClient] = field(
+        default_factory=WeakKeyDictionary
+    )
 
     async def get(self, url: str) -> str:
         """Return the text at ``url``, following redirects."""

@@ -162,7 +162,9 @@ def _read_entry(
         return None
     if read.type is not None and KINDS[read.type] != kind:
         problems.append(f"type {read.type!r} goes with {KINDS[read.type]}, not {kind}")
-    hidden = read.env if isinstance(read, StdioServer) else read.headers
+    hidden = dict(read.env if isinstance(read, StdioServer) else read.headers)
+    if (secret := getattr(getattr(read, "auth", None), "client_secret", None)) is not None:
+        hidden["client_secret"] = secret
     register_secrets(configured_secrets({**hidden, "url": getattr(read, "url", "")}))
     secrets = frozenset(filter(None, (*variables.values(), *hidden.values())))
     return read.model_copy(update={"secrets": secrets})

@@ -6,19 +6,28 @@ Everything here runs in the thread of :mod:`agent_brain.tools.mcp.host`.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, Literal
 
 import anyio
 import httpx2
 from anyio.abc import TaskGroup
 from mcp import Client, MCPError
-from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
+from mcp.client.auth import OAuthFlowError
+from mcp.client.subscriptions import ListenNotSupportedError, ResourceUpdated, SubscriptionLost
 from mcp.shared.dispatcher import ProgressFnT
 from mcp_types import (
     CONNECTION_CLOSED,
     INVALID_REQUEST,
     CallToolResult,
+    EmptyResult,
     Implementation,
+    PromptListChangedNotification,
+    ResourceUpdatedNotification,
+    SubscribeRequest,
+    SubscribeRequestParams,
+    TextContent,
     Tool,
     ToolListChangedNotification,
 )
@@ -26,18 +35,26 @@ from mcp_types.version import LATEST_PROTOCOL_VERSION
 from pydantic import ValidationError
 
 from agent_brain.common.secrets import get_logger
-from agent_brain.common.text import shorten
+from agent_brain.common.text import as_data, shorten
 from agent_brain.tools.errors import McpServerError
+from agent_brain.tools.mcp.names import unused
+from agent_brain.tools.mcp.offers import Offer, every, prompt_offers, resource_offers, resource_text
+from agent_brain.tools.mcp.questions import Ask, Questions
 from agent_brain.tools.mcp.spec import HttpServer, ServerSpec
 from agent_brain.tools.mcp.transport import StderrTail, connect
 from agent_brain.tools.mcp.wire import SAMPLE, Wire
 
 logger = get_logger(__name__)
 
-MOST_PAGES = 1000
 SPAWN_SECONDS = 1.0
 LISTEN_AGAIN_SECONDS = 1.0
 MOST_WORDS = 2000  # tokens of a server's own error message
+CONTEXT_SECONDS = 60.0
+CHANGES = (
+    ToolListChangedNotification,
+    PromptListChangedNotification,
+    ResourceUpdatedNotification,
+)
 CLIENT = Implementation(name="agent-brain", version="0.1")
 
 
@@ -68,6 +85,13 @@ class Connection:
         self._stderr: StderrTail | None = None
         self._wire: Wire | None = None
         self._starting: anyio.CancelScope | None = None
+        self._questions = Questions(spec.name)
+        self._offers: dict[str, Offer] = {}
+        self._context: list[str] | None = None
+        self._outdated = self._told = (
+            False  # whether the context is, and whether the server says so
+        )
+        self._read_at = -math.inf
 
     async def start(self) -> None:
         """Start the server and shake hands; if that fails, its process has ended."""
@@ -93,38 +117,89 @@ class Connection:
         """Return all its tools, page by page."""
         self.changed = False
         client, over = await self._reach()
+        can = client.server_capabilities
         tools: list[Tool] = []
-        if client.server_capabilities.tools is None:
-            return tools
-        cursor: str | None = None
+        offers: list[Offer] = []
         try:
             with anyio.fail_after(self.spec.start_timeout):
-                for _ in range(MOST_PAGES):
-                    page = await client.list_tools(cursor=cursor, cache_mode="bypass")
-                    tools += page.tools
-                    if page.next_cursor is None or page.next_cursor == cursor:
-                        break
-                    cursor = page.next_cursor
+                if can.tools is not None:
+                    tools = await every(client.list_tools, "tools")
+                if self.spec.resources and can.resources is not None:
+                    offers += resource_offers(self.spec.name)
+                if self.spec.prompts and can.prompts is not None:
+                    offers += await prompt_offers(client)
         except Exception as error:
             raise self._failure("did not list its tools", error, over) from error
         if self._wire is not None:
             for tool in tools:
                 tool.output_schema = self._wire.output_schemas.get(tool.name)
-        return tools
+        self._offers = {}
+        for offer in offers:
+            offer.tool.name = unused(offer.tool.name, {*self._offers, *(t.name for t in tools)})
+            self._offers[offer.tool.name] = offer
+        return [*tools, *(offer.tool for offer in offers)]
+
+    async def context(self) -> list[str]:
+        """Return the texts of the resources that models see in each request, as they are now.
+
+        They are read again when the server says that they have changed; if it does not say so, when
+        they are :data:`CONTEXT_SECONDS` old.
+
+        Raises:
+            McpServerError: They could never be read.
+        """
+        age = anyio.current_time() - self._read_at
+        if self._context is None or self._outdated or (not self._told and age > CONTEXT_SECONDS):
+            try:
+                self._context = await self._read_context()
+            except McpServerError as error:
+                if self._context is None:
+                    raise
+                logger.warning("Resources are shown as they were: %s", error)
+            self._outdated, self._read_at = False, anyio.current_time()
+        return self._context
+
+    async def _read_context(self) -> list[str]:
+        client, over = await self._reach()
+        texts = []
+        for uri in self.spec.context:
+            try:
+                with anyio.fail_after(self.spec.timeout):
+                    text = await resource_text(client, uri)
+            except Exception as error:
+                raise self._failure(f"did not return the resource {uri}", error, over) from error
+            limit = self.spec.max_result_tokens
+            shown = text if limit is None else shorten(text, limit)
+            texts.append(f"The resource {uri} of {self.spec.name!r}:\n{as_data(shown)}")
+        return texts
 
     async def call(
-        self, tool: str, args: dict[str, Any], on_progress: ProgressFnT | None
+        self, tool: str, args: dict[str, Any], on_progress: ProgressFnT | None, ask: Ask
     ) -> CallToolResult:
-        """Run a tool on the server; cancelling the caller cancels the call there."""
+        """Run a tool on the server; cancelling the caller cancels the call there.
+
+        Raises:
+            McpServerError: The server cannot be reached, or did not complete the call.
+            InputNeeded: It asks a person; ``ask`` has no answer yet.
+        """
         client, over = await self._reach()
-        try:
-            result = await client.call_tool(tool, args, progress_callback=on_progress)
-        except Exception as error:
-            raise self._failure(f"did not complete {tool!r}", error, over) from error
-        finally:
-            if self._stderr is not None:
-                self._stderr.trim()
+        with self._questions.during_call(ask) as asking:
+            try:
+                if (offer := self._offers.get(tool)) is not None:
+                    result = await offer.run(client, args)
+                else:
+                    result = await client.call_tool(tool, args, progress_callback=on_progress)
+            except Exception as error:
+                if (needed := asking.needed_for(error)) is not None:
+                    raise needed from None
+                raise self._failure(f"did not complete {tool!r}", error, over) from error
+            finally:
+                if self._stderr is not None:
+                    self._stderr.trim()
         self._may_restart = True
+        if asking.needed is not None:
+            raise asking.needed
+        result.content += [TextContent(text=note) for note in asking.declined]
         return result
 
     async def _reach(self) -> tuple[Client, anyio.Event]:
@@ -197,18 +272,23 @@ class Connection:
         streams = connect(self.spec, stderr, self._wire)
         reason = "stopped"
         try:
-            with anyio.move_on_after(self.spec.start_timeout) as self._starting:
+            with anyio.move_on_after(self.spec.connect_timeout) as self._starting:
                 async with Client(
-                    streams, message_handler=self._hear, client_info=CLIENT
+                    streams,
+                    message_handler=self._hear,
+                    client_info=CLIENT,
+                    mode="legacy" if self.spec.older_protocol else "auto",
+                    elicitation_callback=self._questions.answer if self.spec.questions else None,
                 ) as client:
                     self._starting.deadline = math.inf
                     self._client, self._state = client, "up"
-                    self.changed = self._was_ever_up
+                    self.changed = self._outdated = self._was_ever_up
+                    self._told = False
                     self._was_ever_up = True
                     self._settled.set()
                     await self._stay(client)
             if self._starting.cancelled_caught:
-                reason = f"did not answer within {self.spec.start_timeout:g} s"
+                reason = f"did not answer within {self.spec.connect_timeout:g} s"
         except Exception as error:
             reason = reason_of(error)
         finally:
@@ -219,26 +299,56 @@ class Connection:
 
     async def _stay(self, client: Client) -> None:
         """Wait until the session is over, noting changes of its tools."""
-        capability = client.server_capabilities.tools
         async with anyio.create_task_group() as tasks:
-            if capability is not None and capability.list_changed:
-                tasks.start_soon(self._listen, client)
+            if wanted := self._wanted_news(client):
+                tasks.start_soon(self._listen, client, wanted)
             await self._over.wait()
             tasks.cancel_scope.cancel()
 
-    async def _listen(self, client: Client) -> None:
-        """Subscribe to changes of tools at newer servers; older ones notify :meth:`_hear`."""
+    def _wanted_news(self, client: Client) -> dict[str, Any]:
+        """Return what to be told about, as far as the server can: the arguments of ``listen``."""
+        can, wanted = client.server_capabilities, dict[str, Any]()
+        if can.tools is not None and can.tools.list_changed:
+            wanted["tools_list_changed"] = True
+        if self.spec.prompts and can.prompts is not None and can.prompts.list_changed:
+            wanted["prompts_list_changed"] = True
+        if self.spec.context and can.resources is not None and can.resources.subscribe:
+            wanted["resource_subscriptions"] = self.spec.context
+        return wanted
+
+    async def _listen(self, client: Client, wanted: dict[str, Any]) -> None:
+        """Subscribe to changes at newer servers; older ones notify :meth:`_hear`."""
         while True:
+            self._told = False
             try:
-                async with client.listen(tools_list_changed=True) as events:
-                    async for _ in events:
-                        self.changed = True
+                async with client.listen(**wanted) as events:
+                    self._told = bool(events.honored.resource_subscriptions)
+                    async for event in events:
+                        self._note_change(event)
+                self._told = False
                 return  # the server ended the subscription
             except SubscriptionLost:
-                self.changed = True  # some changes may have been missed
+                self.changed = self._outdated = True  # some changes may have been missed
                 await anyio.sleep(LISTEN_AGAIN_SECONDS)
-            except (ListenNotSupportedError, MCPError, TimeoutError):
+            except ListenNotSupportedError:
+                await self._subscribe(client, wanted.get("resource_subscriptions", ()))
                 return
+            except (MCPError, TimeoutError):
+                return
+
+    async def _subscribe(self, client: Client, uris: Iterable[str]) -> None:
+        """Ask an older server to tell when resources change."""
+        with suppress(MCPError, TimeoutError):
+            for uri in uris:
+                request = SubscribeRequest(params=SubscribeRequestParams(uri=uri))
+                await client.session.send_request(request, EmptyResult)
+                self._told = True
+
+    def _note_change(self, event: object) -> None:
+        if isinstance(event, ResourceUpdated | ResourceUpdatedNotification):
+            self._outdated = True
+        else:
+            self.changed = True
 
     def _version(self) -> str:
         client = self._client
@@ -249,8 +359,8 @@ class Connection:
         logger.warning(text, self.spec.name, tool, why)
 
     async def _hear(self, message: object) -> None:
-        if isinstance(message, ToolListChangedNotification):
-            self.changed = True
+        if isinstance(message, CHANGES):
+            self._note_change(message)
         elif isinstance(message, Exception):
             self._garbage = self._garbage or reason_of(message)
 
@@ -275,6 +385,8 @@ def reason_of(error: BaseException) -> str:
         return "could not be started: there is no such command or folder"
     if isinstance(error, PermissionError):
         return "could not be started: it is not executable"
+    if isinstance(error, OAuthFlowError | McpServerError):
+        return f"could not be signed in to: {error}"
     if isinstance(error, MCPError):
         return "stopped" if is_closed(error) else answered(error)
     if isinstance(error, TimeoutError):

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit, urlunsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+)
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
 from agent_brain.common.secrets import scrub
 from agent_brain.tools.base import RESULT_TOKENS
+from agent_brain.tools.mcp.oauth import OAuth, read_auth
 
 Approval = Literal["never", "destructive", "always"]
 
@@ -53,12 +61,22 @@ class ServerSpec(BaseModel):
     approval: Approval = "never"
     max_result_tokens: _Tokens | None = RESULT_TOKENS
     max_description_tokens: _Tokens | None = DESCRIPTION_TOKENS  # of a tool, a tenth of its schema
+    questions: bool = True  # whether it may ask a person
+    older_protocol: bool = False  # speak that of 2025, in which servers can ask at any time
+    resources: bool = False  # whether models can list and read them
+    context: list[_Text] = []  # URIs of resources that each request shows
+    prompts: bool = False  # whether models can get them
     secrets: frozenset[str] = Field(default=frozenset(), repr=False)  # must not be shown
 
     @property
     def place(self) -> str:
         """Where the server is, for people."""
         raise NotImplementedError
+
+    @property
+    def connect_timeout(self) -> float:
+        """Seconds until it must have answered for the first time."""
+        return self.start_timeout
 
     def redact(self, text: str) -> str:
         """Return ``text`` without secrets."""
@@ -87,6 +105,12 @@ class HttpServer(ServerSpec):
 
     url: Annotated[str, AfterValidator(_http_url)] = Field(repr=False)
     headers: dict[str, str] = Field(default={}, repr=False)
+    auth: Annotated[Any, BeforeValidator(read_auth)] = Field(default=None, repr=False)
+
+    @property
+    def connect_timeout(self) -> float:
+        """The same, with the time that a person has to sign in."""
+        return self.start_timeout + (self.auth.timeout if isinstance(self.auth, OAuth) else 0)
 
     @property
     def place(self) -> str:

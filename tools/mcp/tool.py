@@ -11,7 +11,7 @@ from agent_brain.common.errors import ToolDefinitionError
 from agent_brain.common.secrets import hide_in_result
 from agent_brain.common.text import clean, count_tokens, shorten, to_text
 from agent_brain.tools.base import BaseTool
-from agent_brain.tools.context import Progress, ProgressSink, current_call
+from agent_brain.tools.context import Progress, ProgressSink, ToolContext, current_call
 from agent_brain.tools.errors import McpServerError, ToolError
 from agent_brain.tools.mcp.spec import Approval, ServerSpec
 from agent_brain.tools.result import Media, ToolResult
@@ -20,7 +20,7 @@ from agent_brain.tools.schemas import Schema, read_schema
 PROGRESS_TOKENS = 200  # of a message about progress
 SCHEMA_SHARE = 10  # a schema may be as long as this many descriptions
 
-Send = Callable[[str, dict[str, Any], ProgressSink | None], Awaitable[Any]]
+Send = Callable[[str, dict[str, Any], ToolContext], Awaitable[Any]]
 
 _PICTURE = re.compile(r"image/[A-Za-z0-9.+-]+")
 _DATA = ("default", "const", "enum", "examples")
@@ -62,10 +62,9 @@ class McpTool(BaseTool):
         Raises:
             McpServerError: The server cannot be reached, stopped, or refused the call.
             ToolError: The tool reported an error.
+            InputNeeded: The server asks a person.
         """
-        call = current_call()
-        sink = None if call is None else call.on_progress
-        answer = await self._send(self.remote_name, kwargs, sink)
+        answer = await self._send(self.remote_name, kwargs, current_call() or ToolContext())
         result = to_result(answer.content, answer.structured_content)
         if answer.is_error:
             raise ToolError(

@@ -15,7 +15,7 @@ from agent_brain.common.aio import CLEANUP_SECONDS
 from agent_brain.common.errors import ToolDefinitionError
 from agent_brain.common.secrets import get_logger
 from agent_brain.common.text import shorten
-from agent_brain.tools.context import ProgressSink
+from agent_brain.tools.context import ToolContext
 from agent_brain.tools.errors import McpConfigError, McpServerError
 from agent_brain.tools.mcp.config import McpSource, read_sources
 from agent_brain.tools.mcp.host import THREAD, Host
@@ -29,7 +29,14 @@ if TYPE_CHECKING:
 
 logger = get_logger(__name__)
 
-NOISY = ("client", "mcp.client.client", "mcp.client.stdio", "mcp.client.streamable_http")
+NOISY = (
+    "client",
+    "mcp.client.auth.oauth2",
+    "mcp.client.auth.utils",
+    "mcp.client.client",
+    "mcp.client.stdio",
+    "mcp.client.streamable_http",
+)
 
 
 class McpTools(ToolSource, AsyncResource):
@@ -70,6 +77,7 @@ class McpTools(ToolSource, AsyncResource):
         try:
             await toolset._start(specs)
             _raise_all(await toolset._refresh(taken))
+            await toolset.context()  # what cannot be read is said here
         except BaseException:
             await toolset.aclose()
             raise
@@ -93,6 +101,20 @@ class McpTools(ToolSource, AsyncResource):
         """
         for failure in await self._refresh(taken):
             logger.warning("%s", failure)
+
+    @property
+    def gives_context(self) -> bool:
+        """Whether a server has resources that each request shows."""
+        return any(connection.spec.context for connection in self._connections)
+
+    async def context(self) -> list[str]:
+        """Return the resources that each request shows, as the servers have them now.
+
+        Raises:
+            McpServerError: A resource could never be read.
+        """
+        shown = [c for c in self._connections if c.spec.context]
+        return [text for c in shown for text in await self._host.call(c.context)]
 
     async def aclose(self) -> None:
         """End all sessions and the servers that were started; is idempotent."""
@@ -146,10 +168,11 @@ class McpTools(ToolSource, AsyncResource):
         return made
 
     def _sender(self, connection: Connection) -> Send:
-        async def send(tool: str, args: dict[str, Any], sink: ProgressSink | None) -> Any:
+        async def send(tool: str, args: dict[str, Any], call: ToolContext) -> Any:
+            sink = call.on_progress
             on_progress = None if sink is None else functools.partial(forward, sink)
             try:
-                return await self._host.call(connection.call, tool, args, on_progress)
+                return await self._host.call(connection.call, tool, args, on_progress, call.ask)
             except RuntimeError as error:
                 name = connection.spec.name
                 raise McpServerError(name, f"MCP server {name!r} has been closed") from error

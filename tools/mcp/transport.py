@@ -15,6 +15,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import INTERNAL_ERROR
 
 from agent_brain.common.text import shorten
+from agent_brain.tools.mcp.sign_in import auth_of
 from agent_brain.tools.mcp.spec import HttpServer, ServerSpec, StdioServer
 from agent_brain.tools.mcp.wire import SAMPLE, ReadStream, Wire, WriteStream
 
@@ -81,7 +82,7 @@ async def _transport(spec: ServerSpec, stderr: StderrTail) -> AsyncIterator[tupl
         # no limit on reading: a call has its own, and may be silent for long
         limits = httpx2.Timeout(CONNECT_SECONDS, read=None)
         async with (
-            _HttpClient(headers=spec.headers, timeout=limits) as client,
+            _HttpClient(headers=spec.headers, timeout=limits, auth=await auth_of(spec)) as client,
             streamable_http_client(spec.url, http_client=client) as streams,
         ):
             yield streams

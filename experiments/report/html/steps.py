@@ -11,8 +11,8 @@ from agent_brain.experiments.report.html.texts import Once, cut, cut_all
 from agent_brain.memories.message import Message, Role
 from agent_brain.memories.sessions.timeline import Part
 from agent_brain.memories.trace.recorded_call import RecordedCall
-from agent_brain.places import Places
-from agent_brain.step_data import describe_happened
+from agent_brain.recording.places import Places
+from agent_brain.recording.step_data import describe_happened
 
 SHORT = 2_000  # characters of what is less important
 Step = dict[str, Any]

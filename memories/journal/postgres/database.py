@@ -292,10 +292,8 @@ class PostgresDatabase(Database):
     def _give_back(self, connection: psycopg.Connection[Row]) -> None:
         """Keep a connection, after ending what is left of its transaction."""
         try:
-            if connection.info.transaction_status not in (
-                TransactionStatus.IDLE,
-                TransactionStatus.UNKNOWN,
-            ):
+            status = connection.info.transaction_status
+            if status not in (TransactionStatus.IDLE, TransactionStatus.UNKNOWN):
                 connection.execute(b"ROLLBACK")
         except psycopg.Error:
             connection.close()

@@ -143,8 +143,8 @@ def read_head(session: str, text: bytes) -> SessionRecord | None:
     digest, body = text[:41], text[41:]
     if sha1(body, usedforsecurity=False).hexdigest().encode() + b" " != digest:
         return None
-    _, _, live, retired, created, updated, _, key = body.split(b" ", 7)
+    _, last, live, retired, created, updated, _, key = body.split(b" ", 7)
     if key != session.encode():
         return None
-    first, last = from_milliseconds(int(created)), from_milliseconds(int(updated))
-    return SessionRecord(session, first, last, int(live) + int(retired))
+    first, newest = from_milliseconds(int(created)), from_milliseconds(int(updated))
+    return SessionRecord(session, first, newest, int(live) + int(retired), int(last))

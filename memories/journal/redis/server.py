@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
+from agent_brain.common.extras import extra
 from agent_brain.memories.errors import JournalError, MemoryDefinitionError
 from agent_brain.memories.journal.redis.errors import explain, is_broken
 from agent_brain.memories.journal.redis.scripts import Script
@@ -100,12 +101,8 @@ class Server:
 
 
 def _parse(url: str) -> dict[str, Any]:
-    try:
+    with extra("redis", JournalError):
         from redis.connection import parse_url
-    except ModuleNotFoundError as error:
-        raise JournalError(
-            f"The package {error.name} is not installed: pip install 'agent-brain[redis]'"
-        ) from error
     try:
         found = dict(parse_url(url))  # type: ignore[no-untyped-call]
         if not url.startswith("unix:"):  # the client takes a database that is no number for 0

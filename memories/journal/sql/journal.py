@@ -357,4 +357,4 @@ def _lines(entries: Sequence[Entry]) -> list[tuple[Entry, str]]:
 
 def _about(key: Key, counts: Counts) -> SessionRecord:
     created, updated = from_milliseconds(counts.created), from_milliseconds(counts.updated)
-    return SessionRecord(key.text, created, updated, counts.live + counts.retired)
+    return SessionRecord(key.text, created, updated, counts.live + counts.retired, counts.last)

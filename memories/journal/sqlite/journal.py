@@ -96,11 +96,7 @@ class SQLiteJournal(SQLJournal):
 
     def same_as(self, other: Journal) -> bool:
         """See :meth:`Journal.same_as`; two objects may use one file."""
-        if (
-            self is other
-            or not isinstance(other, SQLiteJournal)
-            or IN_RAM in (self.path, other.path)
-        ):
+        if not isinstance(other, SQLiteJournal) or IN_RAM in (self.path, other.path):
             return self is other
         return os.path.realpath(self.path) == os.path.realpath(other.path)
 

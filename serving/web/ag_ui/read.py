@@ -16,6 +16,7 @@ from ag_ui.core import (
 )
 from ag_ui.core import Message as AgUiMessage
 
+from agent_brain.common.secrets import scrub
 from agent_brain.common.text import to_text
 from agent_brain.errors import BrainUseError
 from agent_brain.memories.message import PARTIAL, Message
@@ -25,6 +26,7 @@ from agent_brain.serving.web.chat.threads import Answers, Said
 from agent_brain.serving.web.chat.translator import NOT_RUN
 from agent_brain.serving.web.chat.wait_ids import call_key, read_wait_id
 from agent_brain.tools.action import Action
+from agent_brain.tools.answers import fields_of, read_answer
 
 NO_ANSWER = "The user did not answer"
 
@@ -182,7 +184,7 @@ def read_answers(body: RunAgentInput, session: str, pending: Pending | None) -> 
         if key in calls:
             _decide(answers, key, entry)
         elif key in pending.questions:
-            answers.input[key] = _answer(entry)
+            answers.input[key] = _answer(entry, pending.schemas.get(key))
         else:
             raise BrainUseError(f"The run does not wait for {entry.interrupt_id!r}")
     for result in _last_results(body):
@@ -214,10 +216,19 @@ def _decide(answers: Answers, call_id: str, entry: ResumeEntry) -> None:
         raise BrainUseError(f"editedArgs for {entry.interrupt_id!r} must be a JSON object")
 
 
-def _answer(entry: ResumeEntry) -> str:
-    if entry.status == "cancelled":
+def _answer(entry: ResumeEntry, schema: dict[str, Any] | None) -> Any:
+    """Return an answer; of a question that was cancelled, what leaves it open."""
+    if entry.status == "cancelled" and schema is None:
         return NO_ANSWER
-    payload = entry.payload
-    if isinstance(payload, dict) and payload.keys() == {"answer"}:
+    payload = None if entry.status == "cancelled" else entry.payload
+    is_form = schema is not None and fields_of(schema) is not None
+    if isinstance(payload, dict) and payload.keys() == {"answer"} and not is_form:
         payload = payload["answer"]
-    return to_text(payload)
+    if schema is None:
+        return to_text(payload)
+    try:
+        return read_answer(schema, payload)
+    except ValueError as error:
+        raise BrainUseError(
+            f"The answer to {entry.interrupt_id!r} does not fit: {scrub(str(error))}"
+        ) from None

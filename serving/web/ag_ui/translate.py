@@ -44,6 +44,7 @@ from agent_brain.states.events import (
     Event,
     InputRequested,
     MessageReceived,
+    PartialOutput,
     ResponseStarted,
     RunFinished,
     RunStarted,
@@ -54,6 +55,7 @@ from agent_brain.states.events import (
     UsageReported,
 )
 from agent_brain.tools.action import Action
+from agent_brain.tools.answers import fields_of
 
 EventT = TypeVar("EventT", bound=BaseEvent)
 
@@ -69,11 +71,21 @@ DECISION: dict[str, Any] = {
     },
     "required": ["approved"],
 }
-ANSWER: dict[str, Any] = {
-    "type": "object",
-    "properties": {"answer": {"type": "string"}},
-    "required": ["answer"],
-}
+TEXT = {"type": "string"}
+
+
+def _payload(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a payload: that of a form, or of an object with the answer."""
+    if fields_of(schema) is not None:
+        return schema
+    definitions = {"$defs": schema["$defs"]} if "$defs" in schema else {}
+    answer = {key: part for key, part in schema.items() if key != "$defs"}
+    return {
+        "type": "object",
+        "properties": {"answer": answer},
+        "required": ["answer"],
+        **definitions,
+    }
 
 
 def encode(event: BaseEvent) -> bytes:
@@ -176,7 +188,7 @@ class AgUiTranslator(ChatTranslator[BaseEvent]):
         events: list[BaseEvent] = []
         for inner in [*self._subagents.inside(path), path]:
             events += self._end_path(inner, cut_off=error is not None)
-            events += [] if waits else self._end_calls(inner)
+            events += self._end_calls(inner, waits=waits)
             events += self._end_step(inner)
             if (subagent := self._subagents.id_of(inner)) is not None:
                 interrupts = self._ending.interrupts_of(subagent) if waits else None
@@ -238,15 +250,33 @@ class AgUiTranslator(ChatTranslator[BaseEvent]):
         return self._call_ids.get(clean(wanted), self._subagents.id_of(path))
 
     def _show(self, path: Path, action: Action, response_id: str | None = None) -> list[BaseEvent]:
-        call = {"tool_call_id": self._call_id(path, action)}
-        parent = response_id and self._message_ids.get(response_id, self._subagents.id_of(path))
-        named = {"tool_call_name": action.name, "parent_message_id": parent}
         arguments = to_compact_json(action.args) if action.unparsed is None else action.unparsed
         return [
-            self._at(path, ToolCallStartEvent, **call, **named),
-            self._at(path, ToolCallArgsEvent, **call, delta=arguments),
-            self._at(path, ToolCallEndEvent, **call),
+            *self._begin_arguments(path, action, response_id),
+            self._arguments(path, action, arguments),
+            *self._end_arguments(path, action),
         ]
+
+    def _begin_arguments(
+        self, path: Path, action: Action, response_id: str | None
+    ) -> list[BaseEvent]:
+        parent = response_id and self._message_ids.get(response_id, self._subagents.id_of(path))
+        named = {"tool_call_name": action.name, "parent_message_id": parent}
+        call_id = self._call_id(path, action)
+        return [self._at(path, ToolCallStartEvent, tool_call_id=call_id, **named)]
+
+    def _arguments(self, path: Path, action: Action, piece: str) -> BaseEvent:
+        call_id = self._call_id(path, action)
+        return self._at(path, ToolCallArgsEvent, tool_call_id=call_id, delta=piece)
+
+    def _end_arguments(self, path: Path, action: Action) -> list[BaseEvent]:
+        return [self._at(path, ToolCallEndEvent, tool_call_id=self._call_id(path, action))]
+
+    def _drop(self, path: Path, action: Action) -> list[BaseEvent]:
+        return [*self._end_arguments(path, action), self._not_run(path, action)]
+
+    def _partial_output(self, event: PartialOutput) -> list[BaseEvent]:
+        return self._own_event(event)
 
     def _progress(self, event: ToolProgress) -> list[BaseEvent]:
         value = {
@@ -303,7 +333,7 @@ class AgUiTranslator(ChatTranslator[BaseEvent]):
                 reason="input_required",
                 message=clean(event.prompt),
                 tool_call_id=call_id,
-                response_schema=ANSWER,
+                response_schema=_payload(event.schema or TEXT),
                 subagent_run_id=self._subagents.id_of(event.path),
             )
         )

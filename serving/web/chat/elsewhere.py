@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from types import MappingProxyType
 
 from agent_brain.errors import BrainUseError, SessionBusyError, SessionsClosedError
 from agent_brain.limits import StopReason
 from agent_brain.memories.message import Message, Role
 from agent_brain.serving.event_log import SessionEvent
+from agent_brain.serving.pending import Pending
 from agent_brain.serving.session import Session
 from agent_brain.serving.web.chat.threads import current_path, waiting_calls
 from agent_brain.serving.web.chat.translator import Path
@@ -48,7 +50,7 @@ async def recorded_events(session: Session) -> AsyncGenerator[SessionEvent, None
             for message in turn:
                 if message.id not in told:
                     told.add(message.id)
-                    for event in _told(message, calls, run_id, current_path(memory.control)):
+                    for event in told_by(message, calls, run_id, current_path(memory.control)):
                         yield _item(event)
             if not elsewhere:
                 break
@@ -59,7 +61,8 @@ async def recorded_events(session: Session) -> AsyncGenerator[SessionEvent, None
         raise BrainUseError("The run was interrupted, as its process has ended: it can be resumed")
     if result.stop_reason is StopReason.FAILED:
         raise BrainUseError("The run has failed")
-    for event in _asked(session, run_id):
+    paths = {call.id: path for path, call in waiting_calls(session)}
+    for event in asked_in(session.pending, run_id, paths):
         yield _item(event)
     reason, usage = result.stop_reason, result.usage
     at = Position(run_id, result.steps)
@@ -72,13 +75,15 @@ def _item(event: AgentEvent) -> SessionEvent:
     return SessionEvent(event, "", 0)  # of no log: no reader comes back to it
 
 
-def _told(
+def told_by(
     message: Message, calls: dict[str, tuple[Path, Action]], run_id: str, path: Path
 ) -> Iterator[AgentEvent]:
     """Yield what a message tells; new calls are those of the net at ``path``."""
     if message.role is Role.ASSISTANT:
         yield ResponseStarted(message.id, at=Position(run_id))
-        yield TextDelta(message.content, response_id=message.id, at=Position(run_id))
+        thought = message.metadata.get("thought") is True
+        at = Position(run_id)
+        yield TextDelta(message.content, thought=thought, response_id=message.id, at=at)
         for action in message.tool_calls:
             calls[action.id] = path, action
             yield ActionRequested(action, message.id, at=Position(run_id, path=path))
@@ -87,12 +92,14 @@ def _told(
         yield ActionFinished(action, message, at=Position(run_id, path=path))
 
 
-def _asked(session: Session, run_id: str) -> Iterator[AgentEvent]:
-    """Yield what a run waits for."""
-    if (pending := session.pending) is None:
+def asked_in(
+    pending: Pending | None, run_id: str, paths: Mapping[str, Path] = MappingProxyType({})
+) -> Iterator[AgentEvent]:
+    """Yield what a run waits for; ``paths`` has those of the nets that ask."""
+    if pending is None:
         return
-    paths = {call.id: path for path, call in waiting_calls(session)}
     for call in pending.calls:
         yield ApprovalRequested((call,), at=Position(run_id, path=paths.get(call.id, ())))
     for key, prompt in pending.questions.items():
-        yield InputRequested(prompt, key, at=Position(run_id, path=paths.get(key, ())))
+        at = Position(run_id, path=paths.get(key, ()))
+        yield InputRequested(prompt, key, pending.schemas.get(key), at=at)

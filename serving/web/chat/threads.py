@@ -41,14 +41,14 @@ class Answers:
         approve: IDs of calls that may run.
         deny: Reasons by the IDs of calls that may not.
         edit: Arguments by the IDs of calls that may run with them.
-        input: Texts by the IDs of questions.
+        input: Answers by the IDs of questions.
     """
 
     session: str
     approve: list[str] = field(default_factory=list)
     deny: dict[str, str] = field(default_factory=dict)
     edit: dict[str, dict[str, Any]] = field(default_factory=dict)
-    input: dict[str, str] = field(default_factory=dict)
+    input: dict[str, Any] = field(default_factory=dict)
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of :meth:`Session.stream_resume`."""

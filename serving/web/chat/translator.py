@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from agent_brain.common.text import clean
+from agent_brain.common.text import clean, to_text
+from agent_brain.memories.message import Message
 from agent_brain.serving.event_json import MARK, around, quoted
 from agent_brain.serving.event_log import SessionEvent
 from agent_brain.serving.web.chat.wait_ids import wait_id
@@ -15,18 +16,23 @@ from agent_brain.serving.web.translator import PartT, Translator
 from agent_brain.states.events import (
     KINDS,
     OF_MEMORIES,
+    ActionDelta,
     ActionFinished,
     ActionRequested,
     ActionStarted,
     AgentEvent,
     ApprovalRequested,
+    AttachmentReceived,
     Event,
     InputRequested,
     MessageReceived,
+    PartialOutput,
+    ProviderToolCalled,
     ResponseStarted,
     RunFailed,
     RunFinished,
     RunStarted,
+    SourcesCited,
     StateEntered,
     StateExited,
     TextDelta,
@@ -83,6 +89,8 @@ class ChatTranslator(Translator[PartT]):
         self._show_tools = show_tools
         self._texts: dict[tuple[Path, str | None], Text] = {}  # by the response that says it
         self._calls = {(path, call.id): call for path, call in known}  # told, without a result
+        self._coming: dict[tuple[Path, str], Action] = {}  # calls whose arguments have not all come
+        self._known = {*self._calls}
         self._hidden = {(path, call.id) for path, call in answered}
         self._around: dict[Text, tuple[str, str]] = {}  # the bytes around a piece of it
         self._said = False  # text at the outermost path
@@ -128,6 +136,10 @@ class ChatTranslator(Translator[PartT]):
         match event:
             case TextDelta():
                 return self._add_text(event) if event.text else []
+            case ActionDelta():
+                return self._add_arguments(event)
+            case PartialOutput():
+                return [] if event.thought else self._partial_output(event)
             case ActionRequested(action=action):
                 ended = self._end_response(event, event.response_id)
                 return [*ended, *self._request(event, action)]
@@ -148,8 +160,17 @@ class ChatTranslator(Translator[PartT]):
             case MessageReceived():
                 return self._steering(event)
             case _:
-                own = event.kind not in KINDS or isinstance(event, OF_MEMORIES)
-                return self._own_event(event) if own else []
+                return self._other(event)
+
+    def _other(self, event: AgentEvent) -> list[PartT]:
+        if isinstance(event, ProviderToolCalled):
+            return self._inside_run(_as_finished(event))
+        if isinstance(event, AttachmentReceived):
+            return self._attachment(event)
+        if isinstance(event, SourcesCited):
+            return self._sources(event)
+        own = event.kind not in KINDS or isinstance(event, OF_MEMORIES)
+        return self._own_event(event) if own else []
 
     # Texts
 
@@ -199,16 +220,28 @@ class ChatTranslator(Translator[PartT]):
         """Tell of a new call, if the client may know it."""
         key = event.path, action.id
         self._hidden.discard(key)
-        if self._show_tools or self._needs_client(action):
+        shown = self._show_tools or self._needs_client(action)
+        if shown and key in self._coming:
+            return self._need(event, action)
+        if shown:
             self._calls[key] = action
             return self._show(event.path, action, event.response_id)
         self._calls.pop(key, None)
         self._hidden.add(key)
-        return []
+        return self._end_coming([key])
+
+    def _attachment(self, event: AttachmentReceived) -> list[PartT]:
+        """Return the parts for a picture that the model has made."""
+        return self._own_event(event)
+
+    def _sources(self, event: SourcesCited) -> list[PartT]:
+        """Return the parts for pages that the model cites."""
+        return self._own_event(event)
 
     def _begin_call(self, event: Event, action: Action) -> list[PartT]:
         """Tell of a call that begins or ends, if the client should know it and does not."""
-        if not self._show_tools or (event.path, action.id) in self._hidden:
+        key = event.path, action.id
+        if key not in self._coming and (not self._show_tools or key in self._hidden):
             return []
         return self._need(event, action)
 
@@ -219,15 +252,46 @@ class ChatTranslator(Translator[PartT]):
         if key in self._calls:
             return []
         self._calls[key] = action
-        return self._show(event.path, action)
+        coming = self._coming.get(key)
+        if coming is None or coming.name != action.name:  # or its pieces named another tool
+            return [*self._end_coming([key]), *self._show(event.path, action)]
+        del self._coming[key]
+        return self._end_arguments(event.path, action)
+
+    def _add_arguments(self, event: ActionDelta) -> list[PartT]:
+        """Tell of a piece of the arguments of a call, if the client may know it."""
+        key, parts = (event.path, event.id), list[PartT]()
+        if event.dropped:
+            return self._end_coming([key])
+        action = self._coming.get(key)
+        if action is None:
+            action = Action(name=event.name, id=event.id)
+            shown = self._show_tools or self._needs_client(action)
+            if key in self._calls or not shown:  # or the model uses an ID again
+                return []
+            self._coming[key] = action
+            parts += self._end_response(event, event.response_id)
+            parts += self._begin_arguments(event.path, action, event.response_id)
+        return [*parts, self._arguments(event.path, action, clean(event.text))]
+
+    def _end_coming(self, keys: Iterable[tuple[Path, str]]) -> list[PartT]:
+        """Tell that calls whose arguments have not all come are not made."""
+        calls = [(key, action) for key in [*keys] if (action := self._coming.pop(key, None))]
+        return [part for (path, _), call in calls for part in self._drop(path, call)]
 
     def _ask(self, event: ApprovalRequested, action: Action) -> list[PartT]:
         return [*self._need(event, action), *self._approval(event.path, action)]
 
-    def _end_calls(self, path: Path) -> list[PartT]:
-        """Tell that the calls at a path and inside it were not run; the empty path means all."""
-        keys = [key for key in self._calls if key[0][: len(path)] == path]
-        return [self._not_run(key[0], self._calls.pop(key)) for key in keys]
+    def _end_calls(self, path: Path, *, waits: bool = False) -> list[PartT]:
+        """Tell that the calls at a path and inside it were not run; the empty path means all.
+
+        Args:
+            path: The path.
+            waits: Whether the run waits for a person: calls that are requested may still run.
+        """
+        coming = self._end_coming(key for key in self._coming if key[0][: len(path)] == path)
+        keys = [] if waits else [key for key in self._calls if key[0][: len(path)] == path]
+        return [*coming, *(self._not_run(key[0], self._calls.pop(key)) for key in keys)]
 
     def _wait_id(self, key: str) -> str:
         """Return the ID with which the client answers a call or a question."""
@@ -260,6 +324,24 @@ class ChatTranslator(Translator[PartT]):
     def _show(self, path: Path, action: Action, response_id: str | None = None) -> list[PartT]: ...
 
     @abstractmethod
+    def _begin_arguments(
+        self, path: Path, action: Action, response_id: str | None
+    ) -> list[PartT]: ...
+
+    @abstractmethod
+    def _arguments(self, path: Path, action: Action, piece: str) -> PartT: ...
+
+    @abstractmethod
+    def _end_arguments(self, path: Path, action: Action) -> list[PartT]: ...
+
+    @abstractmethod
+    def _drop(self, path: Path, action: Action) -> list[PartT]:
+        """Tell that a call is not made whose arguments have not all come."""
+
+    @abstractmethod
+    def _partial_output(self, event: PartialOutput) -> list[PartT]: ...
+
+    @abstractmethod
     def _progress(self, event: ToolProgress) -> list[PartT]: ...
 
     @abstractmethod
@@ -289,3 +371,10 @@ class ChatTranslator(Translator[PartT]):
     def _needs_client(self, action: Action) -> bool:
         """Return whether the client is to run a call."""
         return False
+
+
+def _as_finished(event: ProviderToolCalled) -> ActionFinished:
+    """Return a call of a provider's tool as one of ours that has ended."""
+    action = Action(name=event.name, args=dict(event.args), id=event.call_id)
+    content = "" if event.result is None else to_text(event.result)
+    return ActionFinished(action, Message.tool(content, action), at=event.at)

@@ -12,7 +12,7 @@ from agent_brain.memories.message import CUT_REASONS
 from agent_brain.serving.event_json import MARK, around, quoted
 from agent_brain.serving.event_log import SessionEvent
 from agent_brain.serving.web.openai.errors import api_error, log_failure
-from agent_brain.serving.web.openai.translate import CUT_OFF, Json, OpenAITranslator
+from agent_brain.serving.web.openai.translate import CITED, CUT_OFF, Json, OpenAITranslator
 from agent_brain.states.events import (
     ActionFinished,
     ActionRequested,
@@ -45,6 +45,8 @@ class ChatStream(OpenAITranslator):
         self._created = int(time.time())
         self._include_usage = include_usage
         self._source: tuple[str | None, int, tuple[str, ...]] | None = None
+        self._begins: dict[str | None, int] = {}  # where the text of a response begins
+        self._length = 0
 
     def frames(self, item: SessionEvent) -> bytes:
         """Return what the client is sent for an event; pieces of one answer are alike."""
@@ -53,6 +55,7 @@ class ChatStream(OpenAITranslator):
             return super().frames(item)
         if not event.text or self._source != (event.response_id, event.step, event.path):
             return super().frames(item)
+        self._length += len(event.text)
         start, end = self._around
         return f"{start}{quoted(event.text)}{end}".encode()
 
@@ -73,9 +76,12 @@ class ChatStream(OpenAITranslator):
             return self._aside(text)
         source = (event.response_id, event.step, event.path)
         last, self._source = self._source, source
-        if last is not None and last != source and (last[0] or source[0]):
-            text = f"\n\n{text}"  # as Brain.answer does
-        return [self._chunk({"content": text})]
+        between = last is not None and last != source and (last[0] or source[0])
+        gap = "\n\n" if between else ""  # as Brain.answer does
+        if event.response_id is not None:
+            self._begins.setdefault(event.response_id, self._length + len(gap))
+        self._length += len(gap) + len(text)
+        return [self._chunk({"content": gap + text})]
 
     def _show(self, event: ActionRequested | ActionStarted | ActionFinished) -> list[Json]:
         name = event.action.name
@@ -96,9 +102,13 @@ class ChatStream(OpenAITranslator):
         if event.stop_reason in WAITING:
             question = self._question()
             closing = [f"\n\n{question}" if self._said else question] if question else []
+        deltas: list[Json] = [{"content": text} for text in closing]
+        found = self._citations(self._begins, self._length + sum(map(len, closing)))
+        if cited := [{"type": CITED, CITED: each} for each in found]:
+            deltas.append({"annotations": cited})
         last = self._chunk({}, finish_reason=self._finish_reason(event))
         last["agent_brain"] = self._extension(event)
-        chunks = [*(self._chunk({"content": text}) for text in closing), last]
+        chunks = [*map(self._chunk, deltas), last]
         if self._include_usage:
             chunks.append({**self._chunk({}), "choices": [], "usage": usage_of(event.usage)})
         return chunks
@@ -140,6 +150,7 @@ class ChatCompletion:
         self._head: Json = {}
         self._content: list[str] = []
         self._asides: list[str] = []
+        self._annotations: list[Json] = []
         self._finish_reason: str | None = None
 
     def add(self, chunk: Json) -> None:
@@ -148,6 +159,7 @@ class ChatCompletion:
         for choice in chunk["choices"]:
             self._content.append(choice["delta"].get("content", ""))
             self._asides.append(choice["delta"].get("reasoning_content", ""))
+            self._annotations += choice["delta"].get("annotations", ())
             self._finish_reason = choice["finish_reason"]
 
     def body(self) -> Json:
@@ -155,6 +167,8 @@ class ChatCompletion:
         message: Json = {"role": "assistant", "content": "".join(self._content), "refusal": None}
         if asides := "".join(self._asides):
             message["reasoning_content"] = asides
+        if self._annotations:
+            message["annotations"] = self._annotations
         choice = {
             "index": 0,
             "message": message,

@@ -72,6 +72,7 @@ class ChatRequest(BaseModel):
     stream_options: StreamOptions | None = None
     max_tokens: int | None = Field(None, gt=0)
     max_completion_tokens: int | None = Field(None, gt=0)
+    response_format: dict[str, Any] | None = None
     agent_brain: Extension = Extension()
 
     @property

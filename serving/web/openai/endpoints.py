@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -18,14 +18,16 @@ from agent_brain.serving.web.openai.errors import (
     ApiError,
     api_error,
     error_after_output,
+    invalid,
     log_failure,
 )
+from agent_brain.serving.web.openai.kept_responses import find_response, new_response_id
 from agent_brain.serving.web.openai.response_request import ResponseRequest
 from agent_brain.serving.web.openai.responses import ResponseStream, WholeResponse
 from agent_brain.serving.web.openai.session_runs import ResponseSessions, answer_chat
 from agent_brain.serving.web.openai.shown import Extension, Shown
 from agent_brain.serving.web.openai.translate import OpenAITranslator
-from agent_brain.serving.web.requests import read_json, settings_of
+from agent_brain.serving.web.requests import read_json, sessions_of, settings_of
 from agent_brain.serving.web.responses import StreamResponse
 from agent_brain.serving.web.streams import Answer, stream_answer
 
@@ -40,6 +42,7 @@ def routes() -> list[Route]:
         Route("/v1/models", _with_errors(api.list_models), methods=["GET"]),
         Route("/v1/models/{model:path}", _with_errors(api.describe_model), methods=["GET"]),
         Route("/v1/chat/completions", _with_errors(api.chat_completions), methods=["POST"]),
+        Route("/v1/responses/{response}", _with_errors(api.retrieve), methods=["GET"]),
         Route("/v1/responses", _with_errors(api.responses), methods=["POST"]),
     ]
 
@@ -84,8 +87,9 @@ class OpenAIApi:
     async def _response_answer(
         self, request: Request, body: ResponseRequest
     ) -> AsyncIterator[Answer]:
-        async with self._responses.answer(request, body) as answering:
-            response_id = self._responses.new_id(answering.session_id)
+        async with self._responses.answer(request, body) as answering, answering.run as run:
+            session = answering.session
+            response_id = new_response_id(session, run)
             stream = ResponseStream(
                 response_id,
                 body.model,
@@ -93,14 +97,43 @@ class OpenAIApi:
                 most_tokens=body.max_output_tokens,
                 session=answering.session_id,
                 approved=answering.approved,
-                fields=_repeated(body),
+                fields=body.repeated(),
             )
             try:
-                async with answering.run as run:
-                    yield Answer(run, stream, run)
+                yield Answer(run, stream, run)
             finally:
-                if answering.session is not None and stream.ended:
-                    self._responses.ended(answering.session, response_id, failed=stream.failed_run)
+                if session is not None and stream.ended:
+                    self._responses.ended(session, response_id, failed=stream.failed_run)
+
+    async def retrieve(self, request: Request) -> Response:
+        """Return a response that a session keeps, as it is recorded."""
+        response_id = request.path_params["response"]
+        if request.query_params.get("stream", "false") != "false":
+            raise invalid("A stored response comes as a whole, not as a stream", "stream")
+        why = "" if sessions_of(request).keeps_steps else ": the server has no journal"
+        missing = ApiError(404, f"Response with id {response_id!r} not found{why}.")
+        async with self._responses.find(request, response_id, missing) as (session, name):
+            found = await find_response(session, name)
+            if found is None:
+                raise missing
+            times = {"created_at": found.created_at}
+            stream = ResponseStream(
+                response_id,
+                settings_of(request).name,
+                shown=_shown(request, Extension()),
+                session=session.id,
+                approved=found.approved,
+                fields={**found.fields, **times},
+            )
+            whole = WholeResponse()
+            async with aclosing(found.events(session)) as events:
+                async for event in events:
+                    for part in stream.translate(event):
+                        whole.add(part)
+        body = whole.body()
+        if body["status"] == "completed":
+            body["completed_at"] = found.completed_at
+        return Response(encode(body), media_type="application/json")
 
 
 @asynccontextmanager
@@ -161,18 +194,6 @@ def _check_model(request: Request, model: str) -> None:
 
 def _shown(request: Request, extension: Extension) -> Shown:
     return extension.over(Shown(tools=settings_of(request).show_tools))
-
-
-def _repeated(body: ResponseRequest) -> dict[str, object]:
-    """Return the fields of a request that its response repeats."""
-    conversation = body.conversation_id
-    return {
-        "instructions": body.instructions,
-        "metadata": body.metadata or {},
-        "previous_response_id": body.previous_response_id,
-        "conversation": None if conversation is None else {"id": conversation},
-        "store": body.store is not False,
-    }
 
 
 def _with_errors(

@@ -9,6 +9,7 @@ from agent_brain.common.secrets import get_logger, scrub
 from agent_brain.errors import (
     AgentBrainError,
     ContextWindowError,
+    DecisionError,
     LLMBadRequestError,
     LLMConnectionError,
     LLMError,
@@ -65,6 +66,11 @@ def invalid(message: str, param: str | None = None, code: str | None = None) -> 
     return ApiError(400, message, code=code, param=param)
 
 
+def unsupported(param: str, why: str) -> ApiError:
+    """Return an error for a value that this server cannot take."""
+    return invalid(f"Unsupported value of {param!r}: {why}", param, "unsupported_parameter")
+
+
 def budget_error() -> ApiError:
     """Return the error for a run that a budget ended before it did anything."""
     quota = "insufficient_quota"
@@ -118,5 +124,6 @@ _KINDS: tuple[tuple[type[Exception], int, str, str], ...] = (  # the first that 
     (LLMConnectionError, 502, SERVER, "bad_gateway"),
     (LLMServerError, 502, SERVER, "bad_gateway"),
     (LLMError, 500, SERVER, SERVER),
+    (DecisionError, 400, INVALID, "invalid_request"),
     (ResumeError, 400, INVALID, "nothing_to_resume"),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from agent_brain.serving.web.openai.errors import ApiError, invalid
+from agent_brain.serving.web.openai.errors import unsupported
 
 Refusals: TypeAlias = Mapping[str, tuple[Callable[[Any], bool], str]]
 
@@ -15,18 +15,13 @@ def is_set(value: Any) -> bool:
     return value is not None and value is not False and value not in ([], {}, "", 0)
 
 
-def is_text(value: Any) -> bool:
-    """Return whether ``value`` describes plain text as the format of an answer."""
-    return value is None or (isinstance(value, Mapping) and value.get("type", "text") == "text")
-
-
 def _forces_a_tool(value: Any) -> bool:
     return value not in (None, "auto", "none")
 
 
 OWN_TOOLS = "the agent has tools of its own, and cannot call yours"
 NO_LOGPROBS = "an agent has no log probabilities"
-PLAIN_TEXT = "the agent answers in plain text"
+NO_MEDIA = "the agent answers in text"
 
 COMMON: Refusals = {
     "tools": (is_set, OWN_TOOLS),
@@ -38,12 +33,11 @@ CHAT: Refusals = {
     "functions": (is_set, OWN_TOOLS),
     "function_call": (_forces_a_tool, OWN_TOOLS),
     "n": (lambda value: value not in (None, 1), "there is one answer"),
-    "response_format": (lambda value: not is_text(value), PLAIN_TEXT),
     "stop": (is_set, "the text is not searched for stop sequences"),
     "logprobs": (is_set, NO_LOGPROBS),
     "logit_bias": (is_set, "the agent's models have settings of their own"),
-    "modalities": (lambda value: value not in (None, [], ["text"]), PLAIN_TEXT),
-    "audio": (is_set, PLAIN_TEXT),
+    "modalities": (lambda value: value not in (None, [], ["text"]), NO_MEDIA),
+    "audio": (is_set, NO_MEDIA),
     "web_search_options": (lambda value: value is not None, OWN_TOOLS),
 }
 RESPONSES: Refusals = {
@@ -51,10 +45,6 @@ RESPONSES: Refusals = {
     "background": (is_set, "a run ends with its connection; POST /sessions starts detached ones"),
     "max_tool_calls": (lambda value: value is not None, "the agent has limits of its own"),
     "prompt": (is_set, "the server has no prompt templates"),
-    "text": (
-        lambda value: value is not None and not is_text(dict(value).get("format")),
-        PLAIN_TEXT,
-    ),
 }
 
 
@@ -70,7 +60,7 @@ def check_fields(fields: Mapping[str, Any], refusals: Refusals) -> None:
     """
     for name, (refused, why) in refusals.items():
         if name in fields and _is_refused(refused, fields[name]):
-            raise _unsupported(name, why)
+            raise unsupported(name, why)
 
 
 def _is_refused(refused: Callable[[Any], bool], value: Any) -> bool:
@@ -78,7 +68,3 @@ def _is_refused(refused: Callable[[Any], bool], value: Any) -> bool:
         return refused(value)
     except (TypeError, ValueError):  # not of the field's type
         return True
-
-
-def _unsupported(name: str, why: str) -> ApiError:
-    return invalid(f"Unsupported value of {name!r}: {why}", name, "unsupported_parameter")

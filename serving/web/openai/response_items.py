@@ -28,6 +28,12 @@ class TextItem:
         self._id = new_id("rs" if thought else "msg")
         self._name = "response.reasoning_text" if thought else "response.output_text"
         self._pieces: list[str] = []
+        self._annotations: list[Item] = []
+
+    @property
+    def length(self) -> int:
+        """The number of characters so far."""
+        return sum(map(len, self._pieces))
 
     def begin(self) -> list[ResponseEvent]:
         """Return the events of an item that begins."""
@@ -42,6 +48,15 @@ class TextItem:
         self._pieces.append(text)
         event = {"type": f"{self._name}.delta", **self._place(), "delta": text}
         return event if self._thought else {**event, "logprobs": []}
+
+    def annotate(self, annotations: list[Item]) -> list[ResponseEvent]:
+        """Return the events of annotations of the text."""
+        self._annotations = annotations
+        added = {"type": f"{self._name}.annotation.added", **self._place()}
+        return [
+            {**added, "annotation_index": index, "annotation": each}
+            for index, each in enumerate(annotations)
+        ]
 
     def end(self, status: str) -> tuple[Item, list[ResponseEvent]]:
         """Return the item, and the events of its end."""
@@ -63,7 +78,8 @@ class TextItem:
     def _part(self, text: str) -> dict[str, Any]:
         if self._thought:
             return {"type": "reasoning_text", "text": text}
-        return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+        part = {"type": "output_text", "text": text, "logprobs": []}
+        return {**part, "annotations": self._annotations}
 
     def _item(self, status: str, content: list[dict[str, Any]]) -> Item:
         item = {"id": self._id, "status": status, "content": content}
@@ -109,7 +125,9 @@ class CallItem:
         if result is None:
             item, kind = self._item("incomplete"), "failed"
         elif result.is_error:
-            item, kind = self._item("failed", error=result.content), "failed"
+            said = [{"type": "text", "text": result.content}]
+            error: Item = {"type": "mcp_tool_execution_error", "content": said}
+            item, kind = self._item("failed", error=error), "failed"
         else:
             item, kind = self._item("completed", output=result.content), "completed"
         return item, [
@@ -126,7 +144,7 @@ class CallItem:
         *,
         arguments: str | None = None,
         output: str | None = None,
-        error: str | None = None,
+        error: Item | None = None,
     ) -> Item:
         said = self._arguments if arguments is None else arguments
         item: Item = {"id": self._id, "status": status, "arguments": said}

@@ -60,7 +60,7 @@ class ResponseInput:
         elif kind == "mcp_call":  # from the output of an earlier response
             call_id = str(item.get("id") or "")
             self._add_call(item, call_id, param)
-            said = str(item.get("output") or item.get("error") or "")
+            said = str(item.get("output") or _error_of(item.get("error")))
             self.messages.append(read_message("tool", said, param, call_id=call_id))
         elif kind == "mcp_approval_response":
             self._decide(item, param)
@@ -91,6 +91,15 @@ class ResponseInput:
             self.deny[call_id] = reason if isinstance(reason, str) else ""
 
 
+def _error_of(error: Any) -> str:
+    """Return what went wrong with a call, of which earlier versions of the API gave only a text."""
+    if not isinstance(error, dict):
+        return str(error or "")
+    said = error.get("content") or error.get("message") or ""
+    parts = [part.get("text") for part in said if isinstance(part, dict)]
+    return said if isinstance(said, str) else "\n".join(map(str, filter(None, parts)))
+
+
 class ResponseRequest(BaseModel):
     """The body of ``POST /v1/responses``; fields without an effect are ignored."""
 
@@ -105,6 +114,7 @@ class ResponseRequest(BaseModel):
     conversation: str | ConversationName | None = None
     max_output_tokens: int | None = Field(None, gt=0)
     metadata: dict[str, str] | None = None
+    text: dict[str, Any] | None = None
     agent_brain: Extension = Extension()
 
     @property
@@ -112,6 +122,23 @@ class ResponseRequest(BaseModel):
         """The session that the request names."""
         named = self.conversation
         return named.id if isinstance(named, ConversationName) else named
+
+    def repeated(self) -> dict[str, Any]:
+        """Return the fields that the response repeats."""
+        conversation = self.conversation_id
+        return {
+            "instructions": self.instructions,
+            "metadata": self.metadata or {},
+            "previous_response_id": self.previous_response_id,
+            "conversation": None if conversation is None else {"id": conversation},
+            "store": self.store is not False,
+            "text": {"format": self.format or {"type": "text"}},
+        }
+
+    @property
+    def format(self) -> Any:
+        """The format of the answer; None for text."""
+        return None if self.text is None else self.text.get("format")
 
     def check(self) -> None:
         """Refuse what would silently not be honoured.

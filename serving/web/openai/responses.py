@@ -10,7 +10,7 @@ from agent_brain.limits import StopReason
 from agent_brain.serving.web.openai.encoding import frame
 from agent_brain.serving.web.openai.errors import ApiError, api_error, log_failure
 from agent_brain.serving.web.openai.response_items import CallItem, TextItem, approval_item
-from agent_brain.serving.web.openai.translate import CUT_OFF, Json, OpenAITranslator
+from agent_brain.serving.web.openai.translate import CITED, CUT_OFF, Json, OpenAITranslator
 from agent_brain.states.events import (
     ActionFinished,
     ActionRequested,
@@ -123,13 +123,15 @@ class ResponseStream(OpenAITranslator):
 
     def _finish(self, event: RunFinished) -> list[Json]:
         status, reason = self._status(event)
-        events = self._end_all(status)
+        answers = [(each[1], item) for each, item in self._texts.items() if not each[-1]]
+        events = [*(self._cite(*answers[-1]) if answers else ()), *self._end_all(status)]
         if event.stop_reason == StopReason.APPROVAL:
             for action in self._waiting_calls:
                 events += self._whole(approval_item(action, self._model))
         for text in self._closing(event):
             item = TextItem(self._place(), thought=False)
-            events += [*item.begin(), item.say(text), *self._keep(*item.end("completed"))]
+            events += [*item.begin(), item.say(text), *self._cite(None, item)]
+            events += self._keep(*item.end("completed"))
         self._response |= {
             "status": status,
             "incomplete_details": {"reason": reason} if reason else None,
@@ -140,6 +142,13 @@ class ResponseStream(OpenAITranslator):
             self._response["completed_at"] = int(time.time())
         self.ended = True
         return [*events, self._status_event(status)]
+
+    def _cite(self, response_id: str | None, item: TextItem) -> list[Json]:
+        """Add to the answer, which is that of a response, what the run cites, once."""
+        found = self._citations({response_id: 0} if response_id else {}, item.length)
+        cited = [{"type": CITED, **each} for each in found]
+        self._cited.clear()
+        return item.annotate(cited)
 
     def _closing(self, event: RunFinished) -> list[str]:
         """Return text that has not been streamed."""

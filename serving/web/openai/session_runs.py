@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
-import secrets
 from collections import OrderedDict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import JsonValue
 from starlette.requests import Request
 
 from agent_brain.errors import SessionBusyError, SessionNotFoundError
 from agent_brain.memories.base import Memory
+from agent_brain.memories.errors import JournalConflictError
+from agent_brain.memories.journal.entry import Entry
 from agent_brain.memories.message import Message, Role
+from agent_brain.memories.store.session import Session as StoredSession
+from agent_brain.one_run import RunOptions
+from agent_brain.serving.catalog import approvals_key
+from agent_brain.serving.forking import kept_by
 from agent_brain.serving.pending import request_in
 from agent_brain.serving.session import BUSY, Session
 from agent_brain.serving.session_run import SessionRun
 from agent_brain.serving.sessions import SessionKey
 from agent_brain.serving.web.openai.chat_request import ChatRequest
 from agent_brain.serving.web.openai.errors import ApiError, invalid
+from agent_brain.serving.web.openai.formats import format_options
+from agent_brain.serving.web.openai.kept_responses import (
+    FIELDS,
+    ResponseName,
+    find_response,
+    has_gone_on,
+    read_response_id,
+)
 from agent_brain.serving.web.openai.messages import conversation
 from agent_brain.serving.web.openai.response_request import ResponseInput, ResponseRequest
 from agent_brain.serving.web.requests import deps_of, owner_args, sessions_of
@@ -40,13 +54,13 @@ class Answering:
     """
 
     run: SessionRun
-    session: SessionKey | None = None
+    session: Session | None = None
     approved: tuple[str, ...] = ()
 
     @property
     def session_id(self) -> str | None:
         """The ID of the session."""
-        return None if self.session is None else self.session.session
+        return None if self.session is None else self.session.id
 
 
 @asynccontextmanager
@@ -59,11 +73,13 @@ async def answer_chat(request: Request, body: ChatRequest) -> AsyncIterator[Answ
     said, deps, named = body.conversation(), deps_of(request), request.headers.get(SESSION_HEADER)
     if named is None:
         async with _unkept(request, said.history) as session:
-            yield Answering(session.stream(said.task, deps=deps))
+            options = format_options(session, body.response_format, "response_format")
+            yield Answering(session.stream(said.task, deps=deps, **options))
         return
     wanted = None if named == NEW else named
     async with sessions_of(request).use(wanted, **owner_args(request)) as session:
-        yield Answering(_next_run(session, said.task, deps), _key(session))
+        options = format_options(session, body.response_format, "response_format")
+        yield Answering(_next_run(session, said.task, deps, options), session)
 
 
 def _unkept(request: Request, history: list[Message]) -> AbstractAsyncContextManager[Session]:
@@ -74,12 +90,49 @@ def _key(session: Session) -> SessionKey:
     return SessionKey(session.owner, session.id)
 
 
-def _next_run(session: Session, task: Message, deps: object) -> SessionRun:
+def _next_run(session: Session, task: Message, deps: object, options: RunOptions) -> SessionRun:
     """Return a run of ``task``, or of the waiting run that ``task`` replies to."""
     asked = request_in(session.memory) if session.run is None else None
     if asked is None:
-        return session.stream(task, deps=deps)
-    return session.stream_resume(**asked.decide(task.content), deps=deps)
+        return session.stream(task, deps=deps, **options)
+    decisions: Any = asked.decide(task.content)
+    return session.stream_resume(**decisions, deps=deps, **options)
+
+
+@dataclass(frozen=True, slots=True)
+class ContinuedResponse:
+    """An earlier response, which is continued in copies of its session.
+
+    Attributes:
+        kept: Where its session keeps its steps.
+        approved: The calls that were approved in its session.
+    """
+
+    kept: StoredSession
+    approved: frozenset[str]
+
+    async def approve(self, calls: set[str], asked: str) -> None:
+        """Note that calls are approved in a copy.
+
+        Args:
+            calls: Their IDs.
+            asked: The ID of the message that asks for them.
+
+        Raises:
+            ApiError: One was approved before, in the session or in another copy: it would run
+                twice.
+        """
+        journal, key = self.kept.journal, approvals_key(self.kept.key)
+        while True:
+            entries: Any = await journal.read(key)
+            _refuse_again(calls, self.approved, entries, asked)
+            approved: list[JsonValue] = [*sorted(calls)]
+            entry = Entry("approval", {"asked": asked, "calls": approved})
+            try:
+                await journal.append(key, [entry], expect=entries[-1].seq if entries else 0)
+            except JournalConflictError:  # another copy was approved meanwhile
+                continue
+            return
 
 
 class ResponseSessions:
@@ -90,6 +143,7 @@ class ResponseSessions:
     """
 
     def __init__(self) -> None:
+        # Of sessions without a journal, which keep no steps: what can be continued.
         self._newest: OrderedDict[SessionKey, set[str]] = OrderedDict()
 
     @asynccontextmanager
@@ -100,77 +154,187 @@ class ResponseSessions:
             said = conversation(_without_decisions(found), "input")
             history = _instructions(body.instructions) + said.history
             async with _unkept(request, history) as session:
-                yield Answering(session.stream(said.task, deps=deps))
+                options = format_options(session, body.format, "text.format")
+                yield Answering(session.stream(said.task, deps=deps, **options))
             return
-        async with self._session(request, body) as session:
+        async with self._session(request, body) as (session, source):
             if session.run is not None and sessions_of(request).when_busy == "refuse":
                 raise SessionBusyError(BUSY)
-            run = await self._run(session, body, found, deps)
-            yield Answering(run, _key(session), tuple(found.approve))
+            try:
+                run = await self._run(session, source, body, found, deps)
+            except Exception:
+                if source is not None:  # nobody knows the copy
+                    await sessions_of(request).delete(session.id, **owner_args(request))
+                raise
+            yield Answering(run, session, tuple(found.approve))
 
     @asynccontextmanager
-    async def _session(self, request: Request, body: ResponseRequest) -> AsyncIterator[Session]:
-        previous, wanted = body.previous_response_id, body.conversation_id
-        if previous is not None:
-            prefix, _, rest = previous.partition("_")
-            wanted = rest.partition("_")[2]
-            if prefix != "resp" or not wanted:
-                raise _no_response(previous)
+    async def _session(
+        self, request: Request, body: ResponseRequest
+    ) -> AsyncIterator[tuple[Session, ContinuedResponse | None]]:
+        """Yield the session to record a response in, and of what response it is a new copy."""
+        previous = body.previous_response_id
+        if previous is None:
+            async with sessions_of(request).use(body.conversation_id, **owner_args(request)) as new:
+                yield new, None
+            return
+        missing = _no_response(previous)
+        async with self.find(request, previous, missing) as (session, name):
+            step = await self._left_at(session, name, previous)
+            if step is None:
+                yield session, None
+                return
+            source = ContinuedResponse(kept_by(session), await _approved_in(session))
+        sessions, owner = sessions_of(request), owner_args(request)
+        copy = await sessions.fork(session.id, step, user=owner["user"], tenant=owner["tenant"])
+        async with sessions.use(copy.id, **owner) as session:
+            yield session, source
+
+    @asynccontextmanager
+    async def find(
+        self, request: Request, response_id: str, missing: ApiError
+    ) -> AsyncIterator[tuple[Session, ResponseName]]:
+        """Yield the session of a response, and what the ID names.
+
+        Raises:
+            ApiError: ``missing``: the caller has no such session.
+        """
         async with AsyncExitStack() as stack:
-            opening = sessions_of(request).use(wanted, **owner_args(request))
             try:
+                if (name := read_response_id(response_id)) is None:
+                    raise missing
+                opening = sessions_of(request).use(name.session, **owner_args(request))
                 session = await stack.enter_async_context(opening)
             except SessionNotFoundError:
-                if previous is None:
-                    raise
-                raise _no_response(previous) from None
-            if previous is not None:
-                self._check(session, previous)
-            yield session
+                raise missing from None
+            if session.memory.control.run_id is None:  # the session has ended
+                raise missing
+            yield session, name
 
-    def _check(self, session: Session, previous: str) -> None:
-        if session.memory.control.run_id is None:  # the session has ended
+    async def _left_at(self, session: Session, name: ResponseName, previous: str) -> int | None:
+        """Return the step to go on from in a copy; None if the session itself goes on."""
+        if session.kept is None:
+            newest = self._newest.get(_key(session))
+            if newest is not None and previous not in newest:
+                raise invalid(
+                    f"{previous!r} is not the last response of its conversation, and this server "
+                    "keeps no steps: give it a journal",
+                    "previous_response_id",
+                )
+            return None
+        found = await find_response(session, name)
+        if found is None:
             raise _no_response(previous)
-        newest = self._newest.get(_key(session))
-        if newest is not None and previous not in newest:
-            raise invalid(
-                f"{previous!r} is not the last response of its conversation: only that can be "
-                "continued",
-                "previous_response_id",
-            )
+        if found.end is None:
+            return None
+        goes_on = session.run is None and not await has_gone_on(session, found.end)
+        return None if goes_on else found.end.number
 
     async def _run(
-        self, session: Session, body: ResponseRequest, found: ResponseInput, deps: object
+        self,
+        session: Session,
+        source: ContinuedResponse | None,
+        body: ResponseRequest,
+        found: ResponseInput,
+        deps: object,
     ) -> SessionRun:
+        options = format_options(session, body.format, "text.format")
         if found.approve or found.deny:
             if found.messages:
                 raise invalid("Answer the approvals alone, without a message", "input")
-            return session.stream_resume(
-                approve=found.approve or None, deny=found.deny or None, deps=deps
-            )
+            decisions: Any = {"approve": found.approve or None, "deny": found.deny or None}
+            await _approve_once(session, source, decisions)
+            return session.stream_resume(**decisions, deps=deps, **options)
         said = conversation(found.messages, "input")
         if session.pending is None:
             async with session.exclusive():
                 await _instruct(session.memory, body.instructions)
                 if said.history:
                     await session.memory.update(said.history)
-        return _next_run(session, said.task, deps)
+        kept = {FIELDS: body.repeated()} if session.kept is not None else {}
+        task = said.task.model_copy(update={"metadata": {**said.task.metadata, **kept}})
+        asked = request_in(session.memory) if session.run is None else None
+        if asked is not None:
+            await _approve_once(session, source, asked.decide(task.content))
+        return _next_run(session, task, deps, options)
 
-    def new_id(self, session: str | None) -> str:
-        """Return the ID of a new response, which cannot be guessed."""
-        token = f"resp_{secrets.token_hex(16)}"
-        return token if session is None else f"{token}_{session}"
-
-    def ended(self, session: SessionKey, response_id: str, *, failed: bool) -> None:
+    def ended(self, session: Session, response_id: str, *, failed: bool) -> None:
         """Note that a response has ended, so that it is the one to continue.
 
         After one that failed, the one before can be continued too.
         """
-        known = self._newest.pop(session, set()) if failed else set()
+        if session.kept is not None:  # its steps tell it
+            return
+        key = _key(session)
+        known = self._newest.pop(key, set()) if failed else set()
         if known or not failed:
-            self._newest[session] = known | {response_id}
+            self._newest[key] = known | {response_id}
         while len(self._newest) > MAX_KNOWN:
             self._newest.popitem(last=False)
+
+
+async def _approved_in(session: Session) -> frozenset[str]:
+    """Return the calls that were approved in a session itself."""
+    asked = session.memory.control.human_requests
+    decided = {} if asked is None else asked.decisions
+    approved = {call_id for call_id, decision in decided.items() if decision.approved}
+    for message in await session.memory.dump():
+        decision: Any = message.metadata.get("decision") or {}
+        if decision.get("approved"):
+            approved.add(message.tool_call_id or "")
+    return frozenset(approved)
+
+
+async def _approve_once(
+    session: Session, source: ContinuedResponse | None, decisions: Mapping[str, Any]
+) -> None:
+    """Refuse calls that are approved elsewhere; note those that are approved in a new copy.
+
+    In a copy all calls are decided at once, so that none waits there and in its session both.
+
+    Raises:
+        ApiError: A call was approved before, or the decisions leave one in a copy open.
+    """
+    given: dict[str, set[str]] = {
+        name: set(decisions.get(name) or ()) for name in ("approve", "deny", "edit")
+    }
+    waiting: set[str] = {call.id for call in session.pending.calls} if session.pending else set()
+    approved, decided = given["approve"] | given["edit"], set().union(*given.values())
+    if not decided or not decided <= waiting:  # it will be refused
+        return
+    if source is not None and decided < waiting:
+        raise invalid(
+            "Several calls wait: from an earlier response, decide about all of them in one "
+            "request, with an mcp_approval_response for each",
+            "input",
+        )
+    asked = await _asking(session.memory, decided)
+    if source is not None and approved:
+        await source.approve(approved, asked)
+    elif source is None and approved and session.kept is not None:
+        entries = await session.kept.journal.read(approvals_key(session.kept.key))
+        _refuse_again(approved, frozenset(), entries, asked)
+
+
+async def _asking(memory: Memory, calls: set[str]) -> str:
+    """Return the ID of the message that asks for calls."""
+    messages = reversed(await memory.dump())
+    return next((m.id for m in messages if calls & {call.id for call in m.tool_calls}), "")
+
+
+def _refuse_again(
+    calls: set[str], approved: frozenset[str], entries: Sequence[Any], asked: str
+) -> None:
+    """Refuse calls that were approved in a session or in copies of it.
+
+    Raises:
+        ApiError: One was approved before: it would run twice.
+    """
+    here = (each.data["calls"] for each in entries if each.data["asked"] == asked)
+    if again := sorted(calls & approved.union(*here)):
+        raise invalid(
+            f"The call {again[0]!r} has been approved before: it is not run again", "input"
+        )
 
 
 def _without_decisions(found: ResponseInput) -> list[Message]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from agent_brain.limits import StopReason
@@ -15,6 +16,7 @@ from agent_brain.serving.web.openai.token_limit import TokenLimit
 from agent_brain.serving.web.translator import Translator
 from agent_brain.states.events import (
     OF_MEMORIES,
+    ActionDelta,
     ActionFinished,
     ActionRequested,
     ActionStarted,
@@ -22,25 +24,32 @@ from agent_brain.states.events import (
     ApprovalRequested,
     InputRequested,
     MessageReceived,
+    PartialOutput,
     ResponseStarted,
     RunFailed,
     RunFinished,
     RunStarted,
+    SourcesCited,
     StateEntered,
     StateExited,
     TextDelta,
     UsageReported,
 )
+from agent_brain.states.sources import Source
 from agent_brain.tools.action import Action
+from agent_brain.tools.answers import words_for
 
 Json: TypeAlias = dict[str, Any]
 
+CITED = "url_citation"  # the type of an annotation
 CUT_OFF = (StopReason.CANCELLED, StopReason.STOPPED, StopReason.PAUSED, StopReason.SLEEPING)
 """Why a run ends whose answer is incomplete, other than for a limit."""
 
 _NOT_LIMITED = (StopReason.DONE, StopReason.STUCK, *CUT_OFF, *SUSPENDED)
 _BEFORE_OUTPUT = (
+    ActionDelta,
     MessageReceived,
+    PartialOutput,
     ResponseStarted,
     RunFailed,
     RunStarted,
@@ -85,6 +94,7 @@ class OpenAITranslator(Translator[Json]):
         self._said = False
         self._waiting_calls: list[Action] = []
         self._questions: list[str] = []
+        self._cited: dict[str, tuple[Source, str | None]] = {}  # with the response, by addresses
 
     @property
     def enough(self) -> bool:  # type: ignore[override]
@@ -120,11 +130,30 @@ class OpenAITranslator(Translator[Json]):
             case ApprovalRequested(actions=actions):
                 known = {call.id for call in self._waiting_calls}
                 self._waiting_calls += [call for call in actions if call.id not in known]
-            case InputRequested(prompt=prompt):
-                self._questions.append(prompt)
+            case InputRequested(prompt=prompt, schema=schema):
+                how = "" if schema is None else f"\n\n(Answer: {words_for(schema)}.)"
+                self._questions.append(f"{prompt}{how}")
+            case SourcesCited(sources=sources, response_id=cites):
+                self._cited |= {source.url: (source, cites) for source in sources}
             case RunFinished():
                 parts += self._finish(event)
         return parts
+
+    def _citations(self, begins: Mapping[str | None, int], length: int) -> list[Json]:
+        """Return the pages that the run cites, with their places in a text, or its end.
+
+        Args:
+            begins: Where in the text that of a response begins, by the ID of the response.
+            length: That of the text.
+        """
+        found: list[Json] = []
+        for source, response_id in self._cited.values():
+            begin = begins.get(response_id, length)
+            places = [(begin + start, begin + end) for start, end in source.places]
+            for start, end in [place for place in places if place[1] <= length] or [(length,) * 2]:
+                place = {"start_index": start, "end_index": end}
+                found.append({"url": source.url, "title": source.title or source.url, **place})
+        return found
 
     def _question(self) -> str:
         """Return the first question, as one is asked at a time, and how to answer it."""

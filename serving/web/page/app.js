@@ -12,6 +12,7 @@ import { NetPicture } from "./net.js";
 import { Panel } from "./panels.js";
 import { StickyEnd } from "./scrolling.js";
 import { SessionList } from "./session_list.js";
+import { resumed } from "./steps/fork_form.js";
 import { Inspector } from "./steps/inspector.js";
 import { showUsage } from "./usage.js";
 
@@ -98,6 +99,7 @@ class App {
       form: $("composer"),
       input: $("message"),
       files: $("files"),
+      drop: $("main"),
       choose: $("choose"),
       picked: $("picked"),
       send: $("send"),
@@ -200,7 +202,7 @@ class App {
     const conversation = new Conversation(
       this.api,
       id,
-      this.#view(() => opening === this.#opening),
+      this.#view(id, () => opening === this.#opening),
     );
     this.#conversation = conversation;
     $("welcome").hidden = true;
@@ -229,7 +231,7 @@ class App {
   }
 
   /** Return what a conversation shows itself with; it does nothing once another one is open. */
-  #view(isCurrent) {
+  #view(id, isCurrent) {
     const whenCurrent =
       (action) =>
       (...values) =>
@@ -247,7 +249,15 @@ class App {
       arrived: whenCurrent((text) => this.composer.arrived(text)),
       gone: whenCurrent((message) => this.#gone(message)),
       problem: whenCurrent((message) => this.composer.fail(message)),
+      branch: (message, text) => this.#branch(id, message, text),
     };
+  }
+
+  /** Take the turn of a message another way, in a branch of the chat. */
+  async #branch(session, message, text) {
+    const branch = await this.api.json("POST", sessionPath(session, "branches"), { message, text });
+    await this.#openCopy(branch.id, await resumed(this.api, branch.id));
+    this.#refreshList(); // it may have ended meanwhile
   }
 
   /** Open a copy of a session, and tell what went wrong when its run was to be continued. */
@@ -322,12 +332,19 @@ class App {
     this.composer.focus();
   }
 
+  /** Return the IDs of all branches of a chat. */
+  async #chatOf({ id }) {
+    return (await this.api.json("GET", sessionPath(id))).chat.sessions;
+  }
+
   async #delete(session) {
     if (!(await this.confirmDelete(session.title || "New chat"))) return;
     try {
-      await this.api.json("DELETE", sessionPath(session.id));
-      this.list.remove(session.id);
-      if (session.id === sessionInAddress()) this.#new();
+      for (const id of await this.#chatOf(session)) {
+        await this.api.json("DELETE", sessionPath(id));
+        this.list.remove(id);
+        if (id === sessionInAddress()) this.#new();
+      }
     } catch (error) {
       this.composer.fail(error.message);
       await this.#refreshList();
@@ -338,9 +355,11 @@ class App {
     const title = await this.askTitle(session.title);
     if (title === null) return;
     try {
-      const renamed = await this.api.json("PATCH", sessionPath(session.id), { title });
-      this.list.change(renamed, { first: false });
-      if (session.id === sessionInAddress()) showTitle(renamed.title);
+      for (const id of await this.#chatOf(session)) {
+        const renamed = await this.api.json("PATCH", sessionPath(id), { title });
+        this.list.change(renamed, { first: false });
+        if (id === sessionInAddress()) showTitle(renamed.title);
+      }
     } catch (error) {
       this.composer.fail(error.message);
     }
@@ -392,6 +411,7 @@ class App {
       if (refresh !== this.#refreshing) return; // a later one shows what it has found
       const current = sessionInAddress();
       this.#next = next;
+      $("no-sessions").textContent = $("search").value.trim() ? "No chat found." : "No chats yet.";
       this.list.show(sessions, current, { more: next !== null });
       const title = this.list.titleOf(current);
       if (title !== undefined) showTitle(title);

@@ -14,9 +14,10 @@ function attachment({ media_type: type, url, data, name }) {
   const source = data ? `data:${type};base64,${data}` : url;
   if (source.startsWith("data:")) {
     const isPicture = type.startsWith("image/") && source.startsWith("data:image/");
-    return isPicture
-      ? picture(source, name)
-      : el("a", { href: source, download: label }, `Download ${label}`);
+    if (isPicture) return picture(source, name);
+    if (type.startsWith("audio/") && source.startsWith("data:audio/"))
+      return el("audio", { src: source, controls: true, "aria-label": label });
+    return el("a", { href: source, download: label }, `Download ${label}`);
   }
   const safe = safeUrl(source);
   return safe ? externalLink(safe, label) : el("span", {}, label);

@@ -1,6 +1,6 @@
 // Where a person writes: Enter sends, Shift+Enter makes a line, pictures are pasted or chosen.
 
-import { readAttachment } from "./attachments.js";
+import { attachmentList, readAttachment } from "./attachments.js";
 import { button, el } from "./dom.js";
 
 const HINTS = {
@@ -17,8 +17,8 @@ export class Composer {
   #sending = false;
 
   /**
-   * @param {Object<string, HTMLElement>} parts form, input, files, choose, picked, send, stop,
-   *     cancel, problem.
+   * @param {Object<string, HTMLElement>} parts form, input, files, drop (where files are dropped),
+   *     choose, picked, send, stop, cancel, problem.
    * @param {Object} actions send({content, attachments}), stop(), cancel(): all return promises.
    */
   constructor(parts, actions) {
@@ -33,6 +33,10 @@ export class Composer {
     parts.input.addEventListener("paste", (event) =>
       this.#attach(event.clipboardData.files, event),
     );
+    parts.drop.addEventListener("dragover", (event) => {
+      if (event.dataTransfer.types.includes("Files")) event.preventDefault(); // it may be dropped
+    });
+    parts.drop.addEventListener("drop", (event) => this.#attach(event.dataTransfer.files, event));
     parts.files.addEventListener("change", () => this.#attach(parts.files.files));
     parts.choose.addEventListener("click", () => parts.files.click());
     parts.stop.addEventListener("click", () => this.stop());
@@ -132,6 +136,7 @@ export class Composer {
       return el(
         "li",
         {},
+        file.media_type.startsWith("image/") ? attachmentList([file]) : null,
         file.name,
         button("✕", remove, { class: "quiet", "aria-label": `Remove ${file.name}` }),
       );

@@ -5,7 +5,8 @@ import { compareAddress, stepsAddress } from "./address.js";
 import { Decisions } from "./decisions.js";
 import { el } from "./dom.js";
 import { follow, retry } from "./events.js";
-import { history, userMessage } from "./messages.js";
+import { MessageTools } from "./message_tools.js";
+import { history, isQuestion, userMessage } from "./messages.js";
 import { note } from "./notes.js";
 import { ToolCard } from "./tool_card.js";
 import { Turn } from "./turn.js";
@@ -16,6 +17,8 @@ export class Conversation {
   #api;
   #view;
   #cards = new Map();
+  #tools = null;
+  #goal = null; // the message that is answered
   #turn = null;
   #run = null; // ID of the run that began last
   #decisions = null;
@@ -32,7 +35,7 @@ export class Conversation {
    * @param {string} id
    * @param {Object} view log (element), net, and the functions status(text), connection(state),
    *     titleOf(session), announce(text), runUsage(usage), sessionUsage(usage), changed(session), arrived(text), gone(message),
-   *     problem(message).
+   *     problem(message), branch(message, text).
    */
   constructor(api, id, view) {
     this.#api = api;
@@ -140,8 +143,10 @@ export class Conversation {
     this.#turn = null;
     this.#decisions = null;
     this.#queued = [];
-    this.#view.log.replaceChildren(...history(messages, this.#cards));
-    if (session.origin) this.#view.log.prepend(this.#originNote(session));
+    this.#tools = new MessageTools(this.#api, session, this.#view.branch);
+    this.#goal = session.messages.findLast(isQuestion) ?? null;
+    this.#view.log.replaceChildren(...history(messages, this.#cards, this.#tools));
+    if (session.origin && !session.origin.chat) this.#view.log.prepend(this.#originNote(session));
     this.#title = session.title;
     this.#setStatus(session.status);
     this.#view.sessionUsage(session.usage);
@@ -210,6 +215,7 @@ export class Conversation {
     if (resumed) this.#dropPartialAnswer();
     else this.#view.net.clear();
     if (goal !== null) {
+      this.#goal = goal;
       this.#read(goal);
       this.#title ??= titleFrom(goal.content);
     }
@@ -220,7 +226,7 @@ export class Conversation {
     this.#turn?.abandon();
     this.#decisions?.close();
     this.#decisions = null;
-    this.#turn = new Turn(this.#cards, () => this.#continue());
+    this.#turn = new Turn(this.#cards, () => this.#continue(), this.#tools, this.#goal);
     this.#view.log.append(this.#turn.element, ...this.#queued.map(({ element }) => element));
     this.#setStatus("running");
     this.#view.runUsage(this.#turn.usage);
@@ -278,12 +284,13 @@ export class Conversation {
     }
   }
 
-  #ask({ calls, questions }, append) {
+  #ask({ calls, questions, schemas }, append) {
     const decisions = new Decisions((body) => this.#post("resume", body));
     for (const action of calls) {
       decisions.addCall(action, this.#cards.get(action.id) ?? this.#newCard(action, append));
     }
-    for (const [id, prompt] of Object.entries(questions)) append(decisions.addQuestion(id, prompt));
+    for (const [id, prompt] of Object.entries(questions))
+      append(decisions.addQuestion(id, prompt, schemas[id]));
     this.#decisions = decisions;
   }
 

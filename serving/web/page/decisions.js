@@ -2,6 +2,7 @@
 
 import { button, el, newId } from "./dom.js";
 import { longJson, parseJson } from "./json.js";
+import { answerFields } from "./question_form.js";
 
 /**
  * The decisions of a person on one wait. They are sent together, once the last one is made.
@@ -23,9 +24,10 @@ export class Decisions {
     this.#add(form, action.id, () => card.decided());
   }
 
-  /** Return the form of a question. */
-  addQuestion(id, prompt) {
-    const form = questionForm(prompt, (text) => this.#decide(form, id, { input: text }));
+  /** Return the form of a question; without the schema of its answer, that is free text. */
+  addQuestion(id, prompt, schema) {
+    const make = schema ? typedForm : questionForm;
+    const form = make(prompt, (answer) => this.#decide(form, id, { input: answer }), schema);
     this.#add(form, id, () => form.element.remove());
     return form.element;
   }
@@ -170,6 +172,12 @@ function readObject(text) {
   } catch {
     return null;
   }
+}
+
+function typedForm(prompt, answer, schema) {
+  const fail = (problem) => form.fail(problem);
+  const form = new Form(prompt, answerFields(schema, answer, fail));
+  return form;
 }
 
 function questionForm(prompt, answer) {

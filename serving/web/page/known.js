@@ -13,9 +13,11 @@ const WHO = {
   tool: "A tool or a web page said",
 };
 const OWN = ["user", "program"];
+const LIVE = ["current", "planned", "claim"];
 const GROUPS = [
   ["Known", (fact) => fact.status === "current" && OWN.includes(fact.origin)],
-  ["Said by others, not by you", (fact) => fact.status === "claim" || isOf(fact, "current")],
+  ["Planned", (fact) => fact.status === "planned" && OWN.includes(fact.origin)],
+  ["Said by others, not by you", (fact) => LIVE.includes(fact.status) && !isKnown(fact)],
   ["No longer true", (fact) => fact.status === "replaced" || fact.status === "ended"],
 ];
 
@@ -116,9 +118,9 @@ export class Known {
     const about = fact.about === "user" ? "" : `${fact.about}: `;
     const slot = fact.slot ? el("span", { class: "known-slot" }, fact.slot) : null;
     const text = el("p", { class: "known-fact", dir: "auto" }, slot, about + fact.text);
-    const item = el("li", {}, text, ...this.#sources(fact), doubt(fact));
+    const item = el("li", {}, text, ...this.#sources(fact), plan(fact), doubt(fact));
     const buttons = el("div", { class: "buttons" });
-    if (fact.status === "current" || fact.status === "claim")
+    if (LIVE.includes(fact.status))
       buttons.append(
         button("Correct", () => this.#edit(item, buttons, fact), {
           "aria-label": `Correct: ${fact.text}`,
@@ -231,8 +233,8 @@ export class Known {
   }
 }
 
-function isOf(fact, status) {
-  return fact.status === status && !OWN.includes(fact.origin);
+function isKnown(fact) {
+  return fact.status !== "claim" && OWN.includes(fact.origin);
 }
 
 function factPath({ id }) {
@@ -242,6 +244,11 @@ function factPath({ id }) {
 function group(title, items) {
   if (items.length === 0) return null;
   return el("section", {}, el("h3", {}, title), el("ul", { class: "known-list" }, ...items));
+}
+
+function plan(fact) {
+  if (fact.status !== "planned") return null;
+  return el("p", { class: "muted" }, `From ${day(fact.valid_from)} on`);
 }
 
 function doubt(fact) {

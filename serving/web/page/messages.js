@@ -2,7 +2,8 @@
 
 import { attachmentList } from "./attachments.js";
 import { el } from "./dom.js";
-import { markdown } from "./markdown/view.js";
+import { answer } from "./object_view.js";
+import { sourceList } from "./sources.js";
 import { ToolCard } from "./tool_card.js";
 
 /** What to say of an answer by the finish reason of its model response. */
@@ -22,19 +23,44 @@ export function userMessage(message, { label = "You" } = {}) {
   );
 }
 
+/** Return whether a message is a person's. */
+export function isQuestion({ role, cause_by: cause }) {
+  return role === "user" && cause === null;
+}
+
 /**
  * Return the elements of recorded messages.
  *
  * @param {Object[]} messages
  * @param {Map<string, ToolCard>} cards Gets the cards of the calls, by ID.
+ * @param {MessageTools|null} tools
  */
-export function history(messages, cards) {
+export function history(messages, cards, tools = null) {
   const elements = [];
+  let question = null;
+  let answer = null;
+  const close = () => {
+    if (tools && answer !== null) elements.push(tools.answer(question, copied(answer)));
+    answer = null;
+  };
   for (const message of messages) {
+    const asked = isQuestion(message);
+    if (asked) close();
     const element = SHOWN[message.role]?.(message, cards);
-    if (element) elements.push(element);
+    if (asked) question = message;
+    if (asked && tools) elements.push(...tools.question(message, element));
+    else if (element) elements.push(element);
+    if (isSpoken(message)) answer = message.content;
   }
+  close();
   return elements;
+}
+
+const copied = (text) => () => text;
+
+function isSpoken({ role, content, tool_calls: calls, metadata }) {
+  const ends = role === "assistant" && content !== "" && calls.length === 0;
+  return ends && !metadata.thought && !metadata.partial;
 }
 
 const SHOWN = { user: userEntry, assistant: agentMessage, tool: toolResult, system: noteForModel };
@@ -46,7 +72,7 @@ export function folded(title, text) {
 }
 
 function userEntry(message) {
-  if (message.cause_by !== null) return noteForModel(message); // a state has written it
+  if (!isQuestion(message)) return noteForModel(message); // a state has written it
   return userMessage(message, { label: message.name ?? "You" });
 }
 
@@ -61,8 +87,8 @@ function agentMessage(message, cards) {
     cards.set(action.id, card);
     parts.push(card.element);
   }
-  const pictures = attachmentList(message.attachments);
-  if (pictures) parts.push(pictures);
+  for (const more of [attachmentList(message.attachments), sourceList(message.metadata.sources)])
+    if (more) parts.push(more);
   const partial = message.metadata.partial === true;
   const cutOff = partial ? "This answer was cut off." : wayItWasCutOff(message);
   if (cutOff) parts.push(el("p", { class: "muted" }, cutOff));
@@ -80,7 +106,7 @@ function wayItWasCutOff({ metadata, tool_calls: calls }) {
 }
 
 function spoken({ content, metadata }) {
-  return metadata.thought ? folded("Thinking", content) : markdown(content);
+  return metadata.thought ? folded("Thinking", content) : answer(content);
 }
 
 function toolResult(message, cards) {

@@ -20,7 +20,8 @@ export class Panel {
     this.#narrow = matchMedia(query);
     opener.addEventListener("click", () => (this.isOpen ? this.close() : this.open()));
     document.addEventListener("pointerdown", ({ target }) => {
-      if (this.isOpen && !panel.contains(target) && !opener.contains(target)) this.close();
+      const inside = panel.contains(target) || opener.contains(target) || target.closest?.("dialog");
+      if (this.isOpen && !inside) this.close();
     });
     this.#narrow.addEventListener("change", () => this.close());
     this.close();

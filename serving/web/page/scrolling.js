@@ -1,4 +1,5 @@
-// Keeps the end of the conversation in sight while it grows, unless a person has scrolled away from it.
+// Keeps the end of the conversation in sight while it grows, unless a person has scrolled away from it;
+// of a long form the beginning.
 
 const NEAR = 60; // pixels
 
@@ -6,6 +7,7 @@ export class StickyEnd {
   #box;
   #jump;
   #stuck = true;
+  #form = null; // the last one
   #top = 0; // where the box was at the last event
 
   /**
@@ -41,8 +43,21 @@ export class StickyEnd {
   }
 
   #onResize() {
-    if (this.#stuck) this.#box.scrollTop = this.#box.scrollHeight;
+    if (this.#stuck) {
+      this.#box.scrollTop = this.#box.scrollHeight;
+      this.#showBeginning(this.#box.querySelector(".decision"));
+    }
     this.#jump.hidden = this.#stuck || this.#distance < NEAR;
+  }
+
+  /** Begin with a form that has just come and does not fit: a person fills it in from its top. */
+  #showBeginning(form) {
+    if (form === this.#form) return;
+    this.#form = form;
+    const hidden = form ? this.#box.getBoundingClientRect().top - form.getBoundingClientRect().top : 0;
+    if (hidden <= 0) return;
+    this.#box.scrollTop -= hidden;
+    this.#stuck = false;
   }
 
   get #distance() {

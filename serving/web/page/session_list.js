@@ -62,8 +62,9 @@ export class SessionList {
     this.#sessions = sessions;
     this.#current = current;
     const focused = document.activeElement?.closest?.("li")?.dataset.id;
+    const chats = chatsOf(sessions, current);
     this.#list.replaceChildren(
-      ...sessions.map((session) => this.#item(session, session.id === current)),
+      ...chats.map((branches) => this.#item(branches[0], branches[0].id === current, branches)),
     );
     this.#empty.hidden = sessions.length > 0;
     if (focused !== undefined && document.activeElement === document.body) this.focus(focused);
@@ -77,9 +78,7 @@ export class SessionList {
 
   /** Mark the chat with this ID. */
   mark(current) {
-    this.#current = current;
-    for (const item of this.#list.children)
-      setCurrent(item.querySelector("a"), item.dataset.id === current);
+    this.#show(this.#sessions, current);
   }
 
   /** Return the title of a chat; undefined if it is not in the list. */
@@ -93,17 +92,20 @@ export class SessionList {
     (items.find((item) => item.dataset.id === id) ?? items[0])?.querySelector("a").focus();
   }
 
-  #item(session, isCurrent) {
+  #item(session, isCurrent, branches) {
     const title = session.title || "New chat";
     const status = STATUS[session.status] ?? (session.failed ? "failed" : undefined);
-    const about = [session.origin ? "copy" : null, status ?? timeText(session.updated_at)];
+    const about = [
+      session.origin && !session.origin.chat ? "copy" : null,
+      branches.length > 1 ? `${branches.length} branches` : null,
+      status ?? timeText(session.updated_at),
+    ];
     const link = el(
       "a",
-      { href: chatAddress(session.id) },
+      { href: chatAddress(session.id), "aria-current": isCurrent ? "page" : null },
       el("span", { class: "session-title", dir: "auto" }, title),
       el("span", { class: "session-about" }, about.filter(Boolean).join(" · ")),
     );
-    setCurrent(link, isCurrent);
     const remove = button("✕", () => this.#onDelete(session), {
       class: "quiet",
       "aria-label": `Delete ${title}`,
@@ -127,9 +129,17 @@ export class SessionList {
   }
 }
 
-function setCurrent(link, isCurrent) {
-  if (isCurrent) link.setAttribute("aria-current", "page");
-  else link.removeAttribute("aria-current");
+/** Return the branches of each chat; first the one that is shown: the current one, or the last changed. */
+function chatsOf(sessions, current) {
+  const chats = new Map();
+  for (const session of sessions) {
+    const chat = session.origin?.chat ?? session.id;
+    const branches = chats.get(chat) ?? [];
+    if (session.id === current) branches.unshift(session);
+    else branches.push(session);
+    chats.set(chat, branches);
+  }
+  return [...chats.values()];
 }
 
 function timeText(moment) {

@@ -8,6 +8,7 @@ const IN_TITLE = 80; // characters of the arguments beside the name
 const ON_LINE = 60; // characters of JSON that are shown on one line
 
 const STATES = {
+  coming: "is being written",
   requested: "requested",
   waiting: "waits for you",
   running: "running",
@@ -17,6 +18,8 @@ const STATES = {
 };
 
 export class ToolCard {
+  #coming = null; // the text of the arguments that come
+
   constructor(action, { open }) {
     this.action = action;
     this.status = el("span", { class: "tool-status" });
@@ -28,6 +31,16 @@ export class ToolCard {
     );
     this.element = el("details", { class: "tool", open }, this.#title(), this.body);
     this.#show("requested");
+  }
+
+  /** Show the next piece of the arguments of a call that is not requested yet. */
+  write(text) {
+    if (this.#coming === null) {
+      this.#coming = document.createTextNode("");
+      this.#show("coming");
+      this.body.querySelector(".muted").replaceWith(block("arguments", this.action.name, this.#coming));
+    }
+    this.#coming.appendData(text);
   }
 
   #title() {
@@ -107,9 +120,13 @@ function argumentsOf(action) {
 
 function section(title, tool, text, empty = "Empty") {
   const content = text
-    ? el("pre", { tabindex: "0", role: "group", "aria-label": `${tool}: ${title.toLowerCase()}` }, text)
+    ? block(title.toLowerCase(), tool, text)
     : el("p", { class: "muted" }, empty);
   return el("div", { class: "tool-section" }, el("div", { class: "tool-label" }, title), content);
+}
+
+function block(what, tool, text) {
+  return el("pre", { tabindex: "0", role: "group", "aria-label": `${tool}: ${what}` }, text);
 }
 
 function json(value) {

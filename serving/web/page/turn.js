@@ -1,17 +1,22 @@
 // One run, drawn from its events.
 
+import { attachmentList } from "./attachments.js";
 import { el } from "./dom.js";
 import { MarkdownView } from "./markdown/view.js";
+import { memoryNote } from "./memory_notes.js";
 import { CUT_OFF, folded, userMessage } from "./messages.js";
 import { note } from "./notes.js";
+import { ObjectView } from "./object_view.js";
+import { sourceList } from "./sources.js";
 import { ToolCard } from "./tool_card.js";
-import { counted, usageText } from "./usage.js";
+import { usageText } from "./usage.js";
 
 const ENDS = {
   max_steps: "The run has reached its limit of steps.",
   max_tokens: "The run has reached its limit of tokens.",
   max_cost: "The run has reached its limit of cost.",
   max_tool_calls: "The run has reached its limit of tool calls.",
+  max_requests: "The run has reached its limit of model calls.",
   timeout: "The run has reached its limit of time.",
   budget: "The budget is used up.",
   stuck: "The run repeated itself and was ended.",
@@ -24,20 +29,27 @@ const WAITS = ["approval", "input"];
 export class Turn {
   #cards;
   #onContinue;
+  #tools;
+  #goal;
   #blocks = new Map(); // by branch and response
   #branches = new Map();
   #calls = new Map(); // the cards of this run, by branch and ID
+  #coming = new Map(); // those of calls whose arguments have not all come
   #answer = null; // the last block in which the outermost net has said something
   #inner = null; // the last block in which any net has
 
   /**
    * @param {Map<string, ToolCard>} cards The calls of the session, by ID.
    * @param {() => Promise<void>} onContinue Continues a run that has ended early.
+   * @param {MessageTools} tools
+   * @param {Object|null} goal The message that is answered; null if it is not known.
    */
-  constructor(cards, onContinue) {
+  constructor(cards, onContinue, tools, goal) {
     this.#cards = cards;
     this.#onContinue = onContinue;
-    this.asked = { calls: [], questions: {} };
+    this.#tools = tools;
+    this.#goal = goal;
+    this.asked = { calls: [], questions: {}, schemas: {} };
     this.usage = { input_tokens: 0, output_tokens: 0, cached_tokens: 0, requests: 0, cost: null };
     this.ended = false;
     this.activity = el("div", { class: "activity" }, "Working");
@@ -49,7 +61,9 @@ export class Turn {
   /** Draw an event. */
   add(event) {
     const draw = this[`on_${event.kind}`];
+    const told = draw ? null : memoryNote(event, this.#tools.textOf);
     if (draw) draw.call(this, event);
+    else if (told) this.#branch(event.path).append(told);
     else if (!SILENT.includes(event.kind)) this.#other(event);
   }
 
@@ -62,12 +76,12 @@ export class Turn {
   }
 
   on_run_started({ goal }) {
-    if (goal !== null) this.body.append(userMessage(goal));
+    if (goal !== null) this.body.append(...this.#tools.question(goal, userMessage(goal)));
   }
 
   on_message_received({ message }) {
     this.#blocks.clear(); // what comes next stands below the message
-    this.body.append(userMessage(message));
+    this.body.append(...this.#tools.question(message, userMessage(message)));
   }
 
   on_state_entered({ state, path }) {
@@ -90,6 +104,28 @@ export class Turn {
     }
   }
 
+  on_partial_output(event) {
+    this.#block(event).grow(event.output);
+  }
+
+  on_action_delta(event) {
+    const { id, name, text, path, dropped } = event;
+    const action = { id, name, args: {} };
+    const key = callKey({ path, action });
+    if (dropped) return this.#takeBack(key);
+    if (!this.#coming.has(key)) {
+      const card = new ToolCard(action, { open: true });
+      this.#coming.set(key, card);
+      this.#block(event).append(card.element);
+    }
+    this.#coming.get(key).write(text);
+  }
+
+  #takeBack(key) {
+    this.#coming.get(key)?.element.remove();
+    this.#coming.delete(key);
+  }
+
   on_action_requested(event) {
     const card = this.#calls.get(callKey(event));
     if (card?.over) this.#newCard(event); // the model has used the ID again
@@ -108,47 +144,33 @@ export class Turn {
     this.#card(event.action, event).finish(event.result);
   }
 
+  on_provider_tool_called({ call_id, name, args, result, ...event }) {
+    const content = result === null ? "" : JSON.stringify(result);
+    const action = { id: call_id, name, args };
+    this.on_action_finished({ ...event, action, result: { content, is_error: false } });
+  }
+
+  on_attachment_received({ attachment, path }) {
+    this.#branch(path).append(attachmentList([attachment]));
+  }
+
+  on_sources_cited(event) {
+    const sources = sourceList(event.sources);
+    if (sources) this.#block(event).append(sources);
+  }
+
   on_approval_requested(event) {
     this.asked.calls.push(...event.actions);
   }
 
-  on_input_requested({ id, prompt }) {
+  on_input_requested({ id, prompt, schema }) {
     this.asked.questions[id] = prompt;
+    if (schema) this.asked.schemas[id] = schema;
   }
 
   on_stuck_detected({ reason, verdict }) {
     const next = verdict === "hint" ? "The model gets a hint." : "The run ends.";
     this.#note(`The run repeats itself: ${reason}. ${next}`, "warning");
-  }
-
-  on_recalled({ path, items, tokens }) {
-    const of = (what) => items.filter((item) => item.what === what).length;
-    const found = ["fact", "message"].filter(of).map((what) => counted(of(what), what));
-    this.#told(path, `Recalled ${found.join(" and ")}: ${counted(tokens, "token")}.`);
-  }
-
-  on_trimmed({ path, ids }) {
-    this.#told(path, `${counted(ids.length, "message")} left the window.`);
-  }
-
-  on_compacted({ path, count, tokens_before: before, tokens_after: after }) {
-    const sizes = `${counted(before, "token")} became ${counted(after, "token")}`;
-    this.#told(path, `Summarised ${counted(count, "message")}: ${sizes}.`);
-  }
-
-  on_escalated({ path, now, max_tokens: most }) {
-    this.#told(path, `More than ${counted(most, "token")}: a ${now} is shown from now on.`);
-  }
-
-  on_learned({ path, added, replaced, read }) {
-    const changed = replaced.length ? `, ${replaced.length} replaced` : "";
-    const facts = counted(added.length, "fact");
-    this.#told(path, `Learned ${facts}${changed} from ${counted(read, "message")}.`);
-  }
-
-  /** Say in a small line what the memory did. */
-  #told(path, text) {
-    this.#branch(path).append(el("p", { class: "memory-note" }, text));
   }
 
   on_usage_reported({ usage }) {
@@ -166,8 +188,10 @@ export class Turn {
       this.#note(ENDS[reason] ?? `The run ended: ${reason}.`, "ended", true);
     this.usage = event.usage;
     this.#end();
-    if (this.usage.requests > 0 && !WAITS.includes(reason))
+    if (WAITS.includes(reason)) return;
+    if (this.usage.requests > 0)
       this.body.append(el("p", { class: "run-usage" }, usageText(this.usage)));
+    this.body.append(this.#tools.answer(this.#goal, () => this.#answer?.text ?? ""));
   }
 
   /** Show an answer that no event of the outermost net has told; the net inside may have said it. */
@@ -199,7 +223,8 @@ export class Turn {
 
   #end() {
     this.ended = true;
-    for (const block of this.#blocks.values()) block.flush();
+    for (const block of this.#blocks.values()) block.end();
+    for (const key of [...this.#coming.keys()]) this.#takeBack(key);
     this.activity.remove();
     delete this.element.dataset.running;
   }
@@ -221,9 +246,13 @@ export class Turn {
 
   #newCard(event) {
     const card = new ToolCard(event.action, { open: true });
-    this.#calls.set(callKey(event), card);
+    const key = callKey(event);
+    const coming = this.#coming.get(key);
+    this.#calls.set(key, card);
     this.#cards.set(event.action.id, card);
-    this.#block(event).append(card.element);
+    if (coming === undefined) this.#block(event).append(card.element);
+    else coming.element.replaceWith(card.element);
+    this.#coming.delete(key);
   }
 
   #block({ path, step, state, response_id: response }) {
@@ -263,13 +292,42 @@ function callKey({ path, action }) {
 class Block {
   #text = null;
   #thought = null;
+  #object = null; // the object that grows
   #views = [];
 
   constructor() {
     this.element = el("article", { class: "message agent", "aria-label": "Agent" });
   }
 
+  /** Show an object as far as it has come; null takes it back. */
+  grow(output) {
+    if (output === null) return this.#dropObject();
+    if (this.#object === null) {
+      this.#object = new ObjectView();
+      this.#views.push(this.#object);
+      this.append(this.#object.element);
+    }
+    this.#object.show(output);
+  }
+
+  #dropObject() {
+    this.#object?.element.remove();
+    this.#views = this.#views.filter((view) => view !== this.#object);
+    this.#object = null;
+  }
+
+  /** Show the text of the object that has grown; return false if it is another text. */
+  #finishObject(text) {
+    if (!this.#object?.finish(text)) {
+      this.#dropObject();
+      return false;
+    }
+    this.#object = null;
+    return true;
+  }
+
   say(text) {
+    if (this.#finishObject(text)) return;
     if (this.#text === null) {
       this.#text = new MarkdownView();
       this.#views.push(this.#text);
@@ -280,6 +338,7 @@ class Block {
   }
 
   think({ text, state }) {
+    if (this.#object?.finish(text)) return;
     if (this.#thought === null) {
       this.#thought = document.createTextNode("");
       this.append(folded(`Thinking · ${state}`, this.#thought), { keep: true });
@@ -303,7 +362,9 @@ class Block {
     return this.#views.map((view) => view.element.textContent).join(" ");
   }
 
-  flush() {
+  /** Nothing more comes: an object that is not whole is not kept, as in the session. */
+  end() {
+    this.#dropObject();
     for (const view of this.#views) view.flush();
   }
 }

@@ -14,17 +14,20 @@ from agent_brain.common.ids import new_id
 from agent_brain.common.text import clean, clean_json, to_compact_json
 from agent_brain.limits import WAITING
 from agent_brain.memories.control import SUSPENDED
-from agent_brain.memories.message import CUT_REASONS, PARTIAL
+from agent_brain.memories.message import CUT_REASONS, PARTIAL, Attachment
 from agent_brain.serving.web.chat.translator import NOT_RUN, ChatTranslator, Path, Text
 from agent_brain.serving.web.errors import as_http_error
 from agent_brain.states.events import (
     ActionFinished,
+    AttachmentReceived,
     Event,
     InputRequested,
     MessageReceived,
+    PartialOutput,
     ResponseStarted,
     RunFinished,
     RunStarted,
+    SourcesCited,
     StateEntered,
     StateExited,
     TextDelta,
@@ -115,21 +118,42 @@ class UIMessageTranslator(ChatTranslator[Chunk]):
     def _own_event(self, event: Event) -> list[Chunk]:
         return [{"type": f"data-{event.kind}", "data": event.fields()}]
 
+    def _partial_output(self, event: PartialOutput) -> list[Chunk]:
+        """Replace the object that the message has of this response."""
+        part_id = event.response_id or "output"
+        return [{"type": "data-output", "id": part_id, "data": event.fields()["output"]}]
+
     # Calls
 
     def _call_id(self, path: Path, action: Action) -> str:
         return "/".join([*map(clean, path), action.id])
 
     def _show(self, path: Path, action: Action, response_id: str | None = None) -> list[Chunk]:
+        return [
+            *self._begin_arguments(path, action, response_id),
+            *self._end_arguments(path, action),
+        ]
+
+    def _begin_arguments(self, path: Path, action: Action, response_id: str | None) -> list[Chunk]:
+        return [*self._begin_step(), {"type": "tool-input-start", **self._call(path, action)}]
+
+    def _arguments(self, path: Path, action: Action, piece: str) -> Chunk:
+        call_id = self._call_id(path, action)
+        return {"type": "tool-input-delta", "toolCallId": call_id, "inputTextDelta": piece}
+
+    def _end_arguments(self, path: Path, action: Action) -> list[Chunk]:
+        arguments = action.args if action.unparsed is None else action.unparsed
+        call = self._call(path, action)
+        return [{"type": "tool-input-available", **call, "input": arguments}]
+
+    def _drop(self, path: Path, action: Action) -> list[Chunk]:
+        return [self._not_run(path, action)]
+
+    def _call(self, path: Path, action: Action) -> Chunk:
         call: Chunk = {"toolCallId": self._call_id(path, action), "toolName": action.name}
         if path:  # it is not part of the conversation
             call["toolMetadata"] = {"path": [*map(clean, path)]}
-        arguments = action.args if action.unparsed is None else action.unparsed
-        return [
-            *self._begin_step(),
-            {"type": "tool-input-start", **call},
-            {"type": "tool-input-available", **call, "input": arguments},
-        ]
+        return call
 
     def _progress(self, event: ToolProgress) -> list[Chunk]:
         data = {
@@ -148,15 +172,18 @@ class UIMessageTranslator(ChatTranslator[Chunk]):
         if result.is_error:
             return [{"type": "tool-output-error", **call, "errorText": result.content}]
         output = {"type": "tool-output-available", **call, "output": _output(result.content)}
-        files = [
-            {
-                "type": "file",
-                "mediaType": each.media_type,
-                "url": each.url or f"data:{each.media_type};base64,{each.data}",
-            }
-            for each in result.attachments
+        return [output, *map(_file, result.attachments)]
+
+    def _attachment(self, event: AttachmentReceived) -> list[Chunk]:
+        return [*self._begin_step(), _file(event.attachment)]
+
+    def _sources(self, event: SourcesCited) -> list[Chunk]:
+        parts = [
+            {"type": "source-url", "sourceId": new_id("source"), "url": each.url}
+            | ({"title": each.title} if each.title else {})
+            for each in event.sources
         ]
-        return [output, *files]
+        return [*self._begin_step(), *parts]
 
     def _not_run(self, path: Path, action: Action) -> Chunk:
         call_id = self._call_id(path, action)
@@ -172,9 +199,16 @@ class UIMessageTranslator(ChatTranslator[Chunk]):
 
     def _question(self, event: InputRequested, call: Action | None) -> list[Chunk]:
         data: Chunk = {"prompt": clean(event.prompt)}
-        if call is not None:
-            data["toolCallId"] = self._call_id(event.path, call)
-        return [{"type": "data-question", "id": self._wait_id(event.id), "data": data}]
+        if event.schema is not None:
+            data["schema"] = clean_json(event.schema)
+        question = {"type": "data-question", "id": self._wait_id(event.id), "data": data}
+        if call is None:
+            return [question]
+        data["toolCallId"] = self._call_id(event.path, call)
+        if (event.path, call.id) not in self._known:
+            return [question]
+        # what the client gave as the result of the call was an answer, and more is asked
+        return [*self._end_arguments(event.path, call), question]
 
     # The end
 
@@ -204,8 +238,13 @@ class UIMessageTranslator(ChatTranslator[Chunk]):
         if cut_off and any(not (text.thought or text.path) for text in self._texts.values()):
             last = [{"type": "message-metadata", "messageMetadata": {PARTIAL: True}}, *last]
         texts = self._end_path(())
-        calls = [] if waits else self._end_calls(())
+        calls = self._end_calls((), waits=waits)
         return [*texts, *calls, *self._end_step(), *last]
+
+
+def _file(attachment: Attachment) -> Chunk:
+    url = attachment.url or f"data:{attachment.media_type};base64,{attachment.data}"
+    return {"type": "file", "mediaType": attachment.media_type, "url": url}
 
 
 def _kind(*, thought: bool) -> str:

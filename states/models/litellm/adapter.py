@@ -30,14 +30,18 @@ from agent_brain.states.models.litellm.attempt import Attempt
 from agent_brain.states.models.litellm.errors import requested_wait
 from agent_brain.states.models.litellm.faults import faults_of
 from agent_brain.states.models.litellm.messages import origin, to_wire
+from agent_brain.states.models.litellm.provider_tools import ProviderTool, faults_in, wire_tools
 from agent_brain.states.models.litellm.schemas import response_format
 from agent_brain.states.models.litellm.usage import PRICES
-from agent_brain.states.models.llm import LLM, Piece, Thought
+from agent_brain.states.models.llm import LLM, ArgumentsDelta, Piece, Thought
 from agent_brain.states.retry import RetryPolicy
 from agent_brain.states.usage import Usage
 from agent_brain.tools.base import BaseTool
 
 _TRANSIENT = (LLMRateLimitError, LLMTimeoutError, LLMConnectionError, LLMServerError)
+_UNSAID = (Usage, Thought, ArgumentsDelta)
+"""What may be yielded before an attempt fails and another one is made."""
+
 _CACHE_POINTS = ({"location": "message", "role": "system"}, {"location": "message", "index": -1})
 """The system message, with the tools before it, and the whole conversation so far."""
 
@@ -71,8 +75,9 @@ class LiteLLM(LLM):
     Transient failures (rate limits, timeouts, connections, server errors) are retried with
     exponential back-off and full jitter, no sooner than the provider requests; then the fallbacks
     are tried in order. Once a part of the answer has been yielded, an error is raised instead, as
-    a retry would repeat that part; thoughts are no part of it. Each failed attempt yields a
-    :class:`~agent_brain.states.Usage` of its own, before the answer or the error.
+    a retry would repeat that part; thoughts, and calls without all their arguments, are no part
+    of it. Each failed attempt yields a :class:`~agent_brain.states.Usage` of its own, before the
+    answer or the error.
 
     If a provider does not report its usage, it is estimated. The cost is None if no price is
     known; set ``input_cost_per_token`` and ``output_cost_per_token`` in ``params`` to give prices;
@@ -91,6 +96,9 @@ class LiteLLM(LLM):
         supports_vision: Whether the model accepts pictures. None looks it up; unknown models are
             assumed to.
         max_images: Number of pictures to send, the newest; None sends all.
+        provider_tools: Tools that the provider runs itself: ``"web_search"``, ``"code_execution"``.
+            They are told in events, and kept with the message. Others are given in the provider's
+            own form, in ``tools``.
         cache_prompt: Mark the instructions and the conversation for the provider's cache.
         backoff: Upper bound of the first wait before a retry in seconds; it doubles each time.
         max_retry_wait: Longest wait before a retry in seconds; if the provider requests more, its
@@ -115,6 +123,7 @@ class LiteLLM(LLM):
         supports_schema: bool | None = None,
         supports_vision: bool | None = None,
         max_images: int | None = 20,
+        provider_tools: Sequence[ProviderTool] = (),
         cache_prompt: bool = False,
         backoff: float = 0.5,
         max_retry_wait: float = 60.0,
@@ -123,6 +132,7 @@ class LiteLLM(LLM):
         self.model = model
         self.timeout = timeout
         self.max_images = max_images
+        self.provider_tools = provider_tools
         self.cache_prompt = cache_prompt
         self._supports_vision = supports_vision
         self.retry = RetryPolicy(retries, backoff, max_retry_wait)
@@ -152,6 +162,14 @@ class LiteLLM(LLM):
         for name, amount in amounts.items():
             if not is_amount(amount, zero=True):
                 found.append(f"{name} must be a number of at least 0, not {amount!r}")
+        found += faults_in(self.params.get("tools"))
+        names = () if isinstance(self.fallbacks, str) else self.fallbacks
+        for model in (self.model, *(name for name in names if isinstance(name, str))):
+            try:
+                if self.provider_tools:
+                    wire_tools(model, provider_of(model), self.provider_tools)
+            except ValueError as error:
+                found.append(str(error))
         if isinstance(self.fallbacks, str):
             found.append(f"fallbacks must be a list, such as [{self.fallbacks!r}]")
         elif not all(
@@ -195,6 +213,7 @@ class LiteLLM(LLM):
             timeout=self.timeout,
             retries=self.retry.retries,
             max_images=self.max_images,
+            provider_tools=self.provider_tools,
             cache_prompt=self.cache_prompt,
             backoff=self.retry.backoff,
             max_retry_wait=self.retry.max_wait,
@@ -206,6 +225,10 @@ class LiteLLM(LLM):
         if self._supports_vision is not None:
             return self._supports_vision
         return self._entry is None or bool(self._entry.get("supports_vision"))
+
+    @cached_property
+    def _provider_tools(self) -> list[dict[str, Any]]:
+        return wire_tools(self.model, self.provider, self.provider_tools)
 
     @cached_property
     def provider(self) -> str | None:
@@ -258,7 +281,7 @@ class LiteLLM(LLM):
             try:
                 async with closing(pieces) as attempt:
                     async for piece in attempt:
-                        started = started or not isinstance(piece, Usage | Thought)
+                        started = started or not isinstance(piece, _UNSAID)
                         yield piece
                 return
             except LLMError as error:
@@ -330,8 +353,8 @@ class LiteLLM(LLM):
             "max_retries": 0,
             "num_retries": 0,
         }
-        if tools:
-            own = self.params.get("tools") or ()
+        if tools or self.provider_tools:
+            own = [*(self.params.get("tools") or ()), *self._provider_tools]
             request["tools"] = [*own, *map(_to_function, tools)]
         if output_type is not None and self._schema:
             request["response_format"] = response_format(output_type)

@@ -66,10 +66,10 @@ class Attempt:
             connections.acquire()
             try:
                 stream = await self._in_time(load_litellm().acompletion(**self._request))
-                watch = StreamWatch.on(stream)
+                watch = StreamWatch.on(stream, self._reader)
                 while (chunk := await self._in_time(anext(stream, None))) is not None:
-                    for text in self._reader.read(chunk):
-                        yield text
+                    for said in self._reader.read(chunk):
+                        yield said
                 if not self._answered(stream):
                     raise self._located(no_stream(stream))
                 if watch.reason in _MALFORMED and not self._reader.written:

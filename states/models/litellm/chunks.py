@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from pydantic import BaseModel, JsonValue
 
+from agent_brain.common.ids import new_id
 from agent_brain.common.text import clean
-from agent_brain.states.models.litellm.messages import CALLS, MESSAGE, ORIGIN
-from agent_brain.states.models.llm import Finish, FinishReason, Thought
+from agent_brain.states.models.litellm.messages import CALLS, MESSAGE, ORIGIN, SERVED
+from agent_brain.states.models.litellm.provider_tools import claude_calls, in_characters
+from agent_brain.states.models.llm import (
+    ArgumentsDelta,
+    Finish,
+    FinishReason,
+    ProviderCall,
+    Thought,
+)
 from agent_brain.tools.action import Action
 
 _REASONS: Mapping[str, FinishReason] = {
@@ -31,6 +39,10 @@ _BOM = "\ufeff"
 _SIGNATURE = "thought_signature"
 _SIGNED = "__thought__"
 """litellm appends Gemini's signature of a call to its id, after this marker."""
+_SERVED = "srvtoolu_"
+"""Begins the ids of calls that Claude's servers have run; litellm streams them as tool calls, or
+whole in a field of their own, depending on its version."""
+_RESULTS = ("web_search_results", "tool_results")
 
 
 class ChunkReader:
@@ -51,50 +63,85 @@ class ChunkReader:
         self._message: dict[str, JsonValue] = {}
         self._signatures: dict[str, JsonValue] = {}
         self._metadata: dict[str, list[JsonValue]] = {}
+        self._noted: list[ProviderCall] = []  # and not yielded yet
+        self._called: set[str] = set()  # ids of all that were noted
+        self._served: dict[str, _CallParts] = {}  # calls that Claude's servers run
         self._reasoning: list[str] = []
         self._half_text = self._half_thought = ""
         self._thinking = _Thinking()
         self._calls: list[_CallParts] = []
         self._open: dict[int, _CallParts] = {}
 
-    def read(self, chunk: Any) -> list[str]:
-        """Return the text and thoughts in a chunk; fragments of calls are kept."""
+    def read(self, chunk: Any) -> list[str | ArgumentsDelta | ProviderCall]:
+        """Return the text, thoughts and fragments of calls in a chunk.
+
+        With them are the calls that the provider has made itself.
+        """
         self.usage = _get(chunk, "usage") or self.usage
         if not chunk.choices:
             return []
         delta = chunk.choices[0].delta
-        pieces: list[str] = []
+        texts: list[str] = []
         if piece := _get(delta, "reasoning_content"):
             thought, self._half_thought = _whole(self._half_thought + piece)
             if thought:
                 self._reasoning.append(thought)
-                pieces.append(Thought(thought))
+                texts.append(Thought(thought))
         if piece := delta.content:
             if not self.written:
                 piece = piece.removeprefix(_BOM)
             text, self._half_text = _whole(self._half_text + piece)
             if text:
-                pieces.append(text)
-        self.written += pieces
+                texts.append(text)
+        self.written += texts
+        pieces: list[str | ArgumentsDelta | ProviderCall] = [*texts]
         for call in delta.tool_calls or ():
-            self._add(call)
+            pieces += self._add(call)
         if blocks := _get(delta, "thinking_blocks"):
             self._thinking.add(blocks)
         fields = _get(delta, "provider_specific_fields")
-        signatures = fields.get("thought_signatures") if isinstance(fields, dict) else None
-        if signatures:
-            self._message["provider_specific_fields"] = {"thought_signatures": list(signatures)}
+        if isinstance(fields, dict):
+            self._read_fields(fields)
         for name, given in (
             ("citations", _get(chunk, "citations")),
             ("citations", _get(delta, "annotations")),
             ("images", _get(delta, "images")),
         ):
             if isinstance(given, list):
-                self._keep(name, given)
+                self.keep(name, given)
+        pieces += self._noted
+        self._noted.clear()
         return pieces
 
-    def _keep(self, name: str, given: list[Any]) -> None:
+    def _read_fields(self, fields: dict[str, Any]) -> None:
+        """Read what litellm passes on of Gemini's signatures, and of the tools of Claude."""
+        sent = {k: fields[k] for k in ("thought_signatures", *_RESULTS) if fields.get(k)}
+        if sent:
+            kept = self._message.setdefault("provider_specific_fields", {})
+            assert isinstance(kept, dict)
+            kept |= {name: list(value) for name, value in sent.items()}
+        if "citation" in fields:
+            self.keep("citations", [fields["citation"]])
+        for call in fields.get("server_tool_calls") or ():
+            name, arguments = call["function"]["name"], call["function"]["arguments"]
+            self._served[call["id"]] = _CallParts(call["id"], call["id"], name, [arguments])
+            self.written += [name, arguments]
+        for name in _RESULTS:
+            asked = {i: (call.name, call.parsed()) for i, call in self._served.items()}
+            self.note(claude_calls(fields.get(name) or (), asked))
+
+    def note(self, calls: Iterable[ProviderCall]) -> None:
+        """Note calls that the provider has made; each is noted once."""
+        for call in calls:
+            if call.id not in self._called:
+                self._called.add(call.id)
+                self._metadata.setdefault("provider_calls", []).append(asdict(call))
+                self._noted.append(call)
+
+    def keep(self, name: str, given: list[Any]) -> None:
         """Keep citations or images: providers send each once, or all of them in each chunk."""
+        if not given:
+            return
         kept = self._metadata.setdefault(name, [])
         kept += [item for item in map(_as_json, given) if item not in kept]
 
@@ -109,10 +156,8 @@ class ChunkReader:
             yield Thought(clean(self._half_thought))
         if self._half_text:
             yield clean(self._half_text)
-        taken: set[str] = set()
         for call in self._calls:
-            action = _action(call, taken, complete=complete)
-            taken.add(action.id)
+            action = _action(call, complete=complete)
             if call.signature:
                 self._signatures[action.id] = {_SIGNATURE: call.signature}
             yield action
@@ -128,7 +173,11 @@ class ChunkReader:
             reason = "refusal"
         if reason == "stop" and self._calls:  # as some servers report
             reason = "tool_calls"
-        return Finish(reason, self._provider_data(), {**self._metadata})
+        metadata: dict[str, JsonValue] = {**self._metadata}
+        if "gemini" in self._family and "citations" in metadata:
+            said = "".join(text for text in self.written if not isinstance(text, Thought))
+            metadata["citations"] = in_characters(self._metadata["citations"], said)
+        return Finish(reason, self._provider_data(), metadata)
 
     def _provider_data(self) -> dict[str, JsonValue]:
         message = dict(self._message)
@@ -136,11 +185,17 @@ class ChunkReader:
             message["thinking_blocks"] = self._thinking.blocks
         if self._reasoning and self._family.partition(" ")[0] in _WANT_REASONING:
             message["reasoning_content"] = "".join(self._reasoning)
-        data: dict[str, JsonValue] = {MESSAGE: message, CALLS: self._signatures}
+        served: list[JsonValue] = [
+            {"id": i, "type": "function", "function": {"name": c.name, "arguments": c.text or "{}"}}
+            for i, c in self._served.items()
+            if i in self._called  # others have no result, and would be refused
+        ]
+        data: dict[str, JsonValue] = {MESSAGE: message, CALLS: self._signatures, SERVED: served}
         data = {name: value for name, value in data.items() if value}
         return {ORIGIN: self._family, **data} if data else {}
 
-    def _add(self, delta: Any) -> None:
+    def _add(self, delta: Any) -> Iterable[ArgumentsDelta]:
+        """Keep a fragment of a call; return what has come of its arguments."""
         function = getattr(delta, "function", None)
         name = getattr(function, "name", None) or ""
         arguments = getattr(function, "arguments", None) or ""
@@ -148,21 +203,43 @@ class ChunkReader:
         call = self._open.get(delta.index)
         # some providers number all their calls 0: another id with a name is another call
         if call is None or (name and call_id and call_id != call.id):
-            call = self._open[delta.index] = _CallParts(call_id)
-            self._calls.append(call)
+            own = clean(call_id)
+            if not own or own in {other.action_id for other in self._calls}:
+                own = new_id("call")
+            call = self._open[delta.index] = _CallParts(call_id, own)
+            if call_id.startswith(_SERVED):
+                self._served[call_id] = call
+            else:
+                self._calls.append(call)
         # a name comes whole, in one fragment or in each, or in fragments
         call.name = name if name.startswith(call.name) else call.name + name
         call.arguments.append(arguments)
         call.signature = call.signature or signature
         self.written += [name, arguments]
+        if not arguments or call.id in self._served:
+            return ()
+        return (ArgumentsDelta(call.action_id, call.name, arguments),)
 
 
 @dataclass(slots=True)
 class _CallParts:
     id: str
+    action_id: str  # the same, or another one where that is missing or taken
     name: str = ""
     arguments: list[str] = field(default_factory=list)
     signature: str = ""
+
+    @property
+    def text(self) -> str:
+        """The arguments as far as they have come."""
+        return "".join(self.arguments).removeprefix(_BOM)
+
+    def parsed(self) -> dict[str, Any]:
+        """Return the arguments; those of a call that was run without any are empty."""
+        try:
+            return _arguments(self.text)
+        except (ValueError, RecursionError):
+            return {}
 
 
 class _Thinking:
@@ -206,12 +283,9 @@ def _whole(text: str) -> tuple[str, str]:
     return clean(text), ""
 
 
-def _action(call: _CallParts, taken: set[str], *, complete: bool) -> Action:
-    raw = "".join(call.arguments).removeprefix(_BOM)
-    fields: dict[str, Any] = {"name": call.name}
-    call_id = clean(call.id)
-    if call_id and call_id not in taken:
-        fields["id"] = call_id
+def _action(call: _CallParts, *, complete: bool) -> Action:
+    raw = call.text
+    fields: dict[str, Any] = {"name": call.name, "id": call.action_id}
     try:
         empty = complete and not raw.strip()
         return Action(args={} if empty else _arguments(raw), **fields)

@@ -52,6 +52,7 @@ _QUOTA = re.compile(
 _DAILY = re.compile(r"(?i)per_?day|\blimit: 0\b")
 _WAIT = re.compile(r"(?i)please wait|try again (in|later)")
 _RETRY_IN = re.compile(r"(?i)(?:retryDelay\W+|retry in |try again in )(\d+(?:\.\d+)?) ?s")
+_NO_WORDS = re.compile(r"Error code: \d+$")
 _PAGE = re.compile(r"(?i)<!doctype html|<html\b")
 _TITLE = re.compile(r"(?is)<title[^>]*>(.*?)</title>")
 _PREFIX = re.compile(r"^(litellm\.\w+:|\w+(Error|Exception|Timeout)( -|:))\s*")
@@ -168,12 +169,21 @@ def _reason(kind: type[LLMError], origin: Exception, error: Exception) -> str:
     """Return the reason in the provider's words, or in the network's if there is no response."""
     network = _network_error(origin) or _network_error(error)
     words = str(network or "") if kind is LLMConnectionError else ""
-    words = words or str(origin)
+    words = words or _words(origin)
     if not _PAGE.search(words):
         return _tidy(words)
     title = _TITLE.search(words)
     name = f" ({_tidy(title[1])!r})" if title else ""
     return f"it sent an HTML page{name}; a gateway may have answered: check api_base"
+
+
+def _words(error: Exception) -> str:
+    """Return what an error says; OpenAI's client leaves out a body that is in another form."""
+    said = str(error)
+    if not _NO_WORDS.search(said):
+        return said
+    bodies = (getattr(link, "body", None) for link in _chain(error))
+    return next((f"{said} - {body}" for body in bodies if body), said)
 
 
 def _tidy(text: str) -> str:

@@ -11,8 +11,9 @@ from agent_brain.memories.message import Attachment, Message, Role
 ORIGIN = "origin"
 MESSAGE = "message"
 CALLS = "calls"
+SERVED = "served_calls"
 """Keys in the provider data of a message: the family of models that it is for, fields of the
-message, and fields of its calls by their ids."""
+message, fields of its calls by their ids, and calls that the provider has run itself."""
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
 _NO_NAME = "unnamed_tool"
@@ -45,14 +46,17 @@ def to_wire(
     left = max_images
     wire: list[dict[str, Any]] = []
     for message in reversed(messages):
-        if message.attachments:
+        if message.attachments and message.role is not Role.ASSISTANT:
             message, left = _with_pictures(message, left if sees else 0, sees=sees)
-        entry = message.to_dict()
+        own = message.attachments if message.role is Role.ASSISTANT else ()
+        entry = (message.model_copy(update={"attachments": ()}) if own else message).to_dict()
         if message.role is Role.ASSISTANT:
-            if not message.attachments and not message.content.strip():
-                if not message.tool_calls and not message.metadata.get("images"):
+            if own and sees and "gemini" in family:  # the models that draw, and are asked for more
+                entry["images"] = [each.to_dict() for each in own if _is_picture(each)]
+            if not message.content.strip():
+                if not message.tool_calls and not own:
                     continue
-                entry["content"] = None if message.tool_calls else "[picture]"
+                entry["content"] = None if message.tool_calls else _notes(own)
             _name_calls(entry)
             _add_provider_data(entry, message.metadata.get("provider_data"), family)
         wire.append(entry)
@@ -64,7 +68,7 @@ def _with_pictures(message: Message, left: int | None, *, sees: bool) -> tuple[M
     kept: list[Attachment] = []
     notes: list[str] = []
     for attachment in reversed(message.attachments):
-        if not attachment.media_type.startswith("image/"):
+        if not _is_picture(attachment):
             kept.append(attachment)
         elif left is None or left > 0:
             kept.append(attachment)
@@ -75,6 +79,15 @@ def _with_pictures(message: Message, left: int | None, *, sees: bool) -> tuple[M
         return message, left
     text = "\n".join([*([message.content] if message.content else []), *reversed(notes)])
     return message.model_copy(update={"content": text, "attachments": (*reversed(kept),)}), left
+
+
+def _is_picture(attachment: Attachment) -> bool:
+    return attachment.media_type.startswith("image/")
+
+
+def _notes(made: Sequence[Attachment]) -> str:
+    """Return what stands for pictures and files that a model has made, without words."""
+    return " ".join("[picture]" if _is_picture(each) else "[file]" for each in made)
 
 
 def _note(picture: Attachment, *, sees: bool) -> str:
@@ -99,3 +112,5 @@ def _add_provider_data(entry: dict[str, Any], data: object, family: str) -> None
     for call in entry.get("tool_calls", ()):
         if isinstance(calls, Mapping) and isinstance(calls.get(call["id"]), Mapping):
             call["provider_specific_fields"] = dict(calls[call["id"]])
+    if isinstance(served := data.get(SERVED), list):
+        entry["tool_calls"] = [*served, *entry.get("tool_calls", ())]

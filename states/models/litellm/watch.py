@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Self
 
+from agent_brain.states.models.litellm.chunks import ChunkReader
+from agent_brain.states.models.litellm.provider_tools import IMAGE, gemini_calls, response_call
+
 _COUNTS = (
     "prompt_tokens",
     "completion_tokens",
@@ -23,24 +26,33 @@ class StreamWatch:
     form that OpenAI documents: text is one string, calls are tool calls, tokens are whole numbers,
     and there is one choice.
 
+    Args:
+        stream: The stream of the provider.
+        reader: Is told what litellm drops: calls of the provider's tools, citations, pictures.
+        outer: The stream of litellm.
+
     Attributes:
         refusal: Why the model declined to answer, in its own words.
         reason: Why the response ended, as the provider named it.
     """
 
-    def __init__(self, stream: Any) -> None:
+    def __init__(self, stream: Any, reader: ChunkReader, outer: Any) -> None:
+        self._reader, self._outer = reader, outer
+        self._code: dict[str, Any] = {}  # of Gemini, that runs
         self.refusal = ""
         self.reason = ""
         self._stream = stream
         self._choice: int | None = None
 
     @classmethod
-    def on(cls, stream: Any) -> Self:
+    def on(cls, stream: Any, reader: ChunkReader) -> Self:
         """Watch the inner stream of a litellm stream, if it is of a known kind."""
-        inner = getattr(stream, "completion_stream", None)
-        watch = cls(inner)
+        inner: Any = getattr(stream, "completion_stream", None)
+        watch = cls(inner, reader, stream)
         if type(inner).__module__.partition(".")[0] == "openai":
             stream.completion_stream = watch
+        elif callable(parse := getattr(inner, "chunk_parser", None)):
+            inner.chunk_parser = watch._parsing(parse)
         elif (make_call := getattr(stream, "make_call", None)) is not None:
 
             async def make_watched_call(**options: Any) -> Any:
@@ -56,7 +68,12 @@ class StreamWatch:
         return self
 
     async def __anext__(self) -> Any:
-        chunk = await anext(self._stream)
+        try:
+            chunk = await anext(self._stream)
+        except StopAsyncIteration:
+            # Servers that give no reason are known: litellm is not to take that for an error.
+            self._outer.received_any_finish_reason = True
+            raise
         choices = getattr(chunk, "choices", None) or []
         if choices and self._choice is None:
             self._choice = choices[0].index or 0
@@ -79,15 +96,29 @@ class StreamWatch:
         return getattr(self._stream, name)
 
     def _parsing(self, parse: Any) -> Any:
-        """Return ``parse``, of a Gemini stream, with an eye on the reason in what it parses."""
+        """Return ``parse``, of Gemini or of OpenAI's responses, with an eye on what it is given."""
 
         def parse_watched(chunk: Any) -> Any:
-            candidates = chunk.get("candidates") if isinstance(chunk, dict) else None
-            for candidate in candidates or ():
-                self.reason = candidate.get("finishReason") or self.reason
+            if isinstance(chunk, dict):
+                for candidate in chunk.get("candidates") or ():
+                    self.reason = candidate.get("finishReason") or self.reason
+                    self._reader.note(gemini_calls(candidate, self._code))
+                if chunk.get("type") == "response.output_item.done":
+                    self._read_item(chunk.get("item") or {})
             return parse(chunk)
 
         return parse_watched
+
+    def _read_item(self, item: dict[str, Any]) -> None:
+        """Read an item of a response of OpenAI that is complete."""
+        if (call := response_call(item)) is not None:
+            self._reader.note([call])
+        if item.get("type") == IMAGE and item.get("result"):
+            kind = item.get("output_format") or "png"
+            url = f"data:image/{kind};base64,{item['result']}"
+            self._reader.keep("images", [{"type": "image_url", "image_url": {"url": url}}])
+        for part in item.get("content") or ():
+            self._reader.keep("citations", part.get("annotations") or [])
 
 
 def _mend(delta: Any) -> None:

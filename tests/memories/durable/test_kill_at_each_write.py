@@ -26,7 +26,7 @@ from agent_brain.memories import (
     WindowedMemory,
     session_key,
 )
-from agent_brain.memories.control import HumanRequests
+from agent_brain.memories.runs.human_requests import HumanRequests
 from agent_brain.memories.views.summary_writer import outline
 from agent_brain.tools import Action
 from tests.support.journals import Killed, MortalJournal

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from pathlib import Path
 
 import pytest
 
 from agent_brain import Message, MessagesMemory
-from agent_brain.memories import PostgresJournal, SQLiteJournal
+from agent_brain.memories import Attachment, PostgresJournal, SQLiteJournal
 from tests.memories.forgetting.places import PLACES, SECRET, TEXT
 from tests.memories.forgetting.stores import files_of_postgres, on_disk
 from tests.support.postgres_server import new_database, run_sql
@@ -22,6 +23,21 @@ async def test_forgetting_a_text_reaches(place: str, tmp_path: Path) -> None:
         assert SECRET.encode() in on_disk(tmp_path)
         await MessagesMemory(journal=journal).forget(text=TEXT)
         assert SECRET.encode() not in on_disk(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/json", "text/csv"])
+async def test_forgetting_a_text_reaches_files_of_text(kind: str, tmp_path: Path) -> None:
+    data = b64encode(f"The card is {SECRET}.".encode()).decode()
+    urls = (f"data:{kind};base64,{data}", f"data:{kind},card%20{SECRET}", "https://example.org/a")
+    files = [Attachment(media_type=kind, data=data)]
+    files += [Attachment(media_type=kind, url=url) for url in urls]
+    other = Attachment(media_type=kind, data=b64encode(b"fine").decode())
+    async with SQLiteJournal(tmp_path / "journal.db") as journal:
+        memory = MessagesMemory(journal=journal)
+        await memory.update([Message.user("?", attachments=(file,)) for file in (*files, other)])
+        assert await memory.forget(text=TEXT) == 3
+        assert await memory.count() == 2
+        assert data.encode() not in on_disk(tmp_path)
 
 
 async def test_postgres_keeps_it_in_free_space_at_most_until_the_tables_are_rewritten() -> None:

@@ -12,6 +12,7 @@ from agent_brain import Brain, Message, MessagesMemory
 from agent_brain.memories import (
     Entry,
     JournalError,
+    RamJournal,
     SummaryMemory,
     VectorMemory,
     WindowedMemory,
@@ -80,6 +81,26 @@ async def test_no_byte_of_it_is_left(kind: str, tmp_path: Path) -> None:
         chat = MessagesMemory(journal=store.journal, session="copy", tenant="ann")
         assert [m.content for m in await chat.messages()] == ["Remember it."]
         assert await forget_in_sessions(store.journal, tenant="ann", text=TEXT) == 0
+
+
+async def test_what_was_stored_while_it_came_goes_with_the_whole() -> None:
+    journal, key = RamJournal(), log_key("run", "ann")
+    grown: list[dict[str, Any]] = [
+        {"kind": "partial_output", "response_id": "r", "output": output}
+        for output in ({"to": "zeb"}, {"to": "zebra-47"}, {"to": SECRET, "amount": 5})
+    ]
+    args = [
+        {"kind": "action_delta", "id": "1", "name": "pay", "text": text}
+        for text in ('{"to": "\\u007a', "ebra\\u002d47", '11", "amount": 5}')
+    ]
+    others = [{"kind": "partial_output", "response_id": "s", "output": {"to": "ze"}}]
+    for number, event in enumerate([*grown, *args, *others], 1):
+        await journal.append(key, [Entry("events", {"first": number, "events": [event]})])
+    await forget_in_sessions(journal, tenant="ann", text=TEXT)
+    left = repr([entry.data for entry in await journal.read(key)])
+    assert "ebra" not in left
+    assert left.count("'to': '[forgotten]', 'amount': 5") == 3
+    assert "'to': 'ze'" in left, "of another response"
 
 
 async def test_a_session_in_use_is_named_and_the_others_forget(tmp_path: Path) -> None:

@@ -61,6 +61,7 @@ SESSIONS: dict[str, Callable[[Any, Any], Any]] = {
     "load nothing": lambda journal, key: journal.load(key, []),
     "sessions": lambda journal, key: journal.sessions(key),
     "records": lambda journal, key: journal.records(key),
+    "lasts": lambda journal, key: journal.lasts(key),
     "acquire": lambda journal, key: journal.acquire(key),
 }
 

@@ -95,6 +95,7 @@ CALLS: dict[str, Callable[[Journal, Any], Any]] = {
     "load": lambda journal, lease: journal.load("t", []),
     "sessions": lambda journal, lease: journal.sessions(),
     "records": lambda journal, lease: journal.records(),
+    "lasts": lambda journal, lease: journal.lasts(),
     "purge": lambda journal, lease: journal.purge(),
     "acquire": lambda journal, lease: journal.acquire("t"),
     "release": lambda journal, lease: journal.release(lease),

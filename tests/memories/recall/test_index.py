@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import random
 from datetime import timedelta
 from typing import NamedTuple
 
@@ -7,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_brain.memories.recall.index import Item, RecallIndex
+from agent_brain.memories.recall.index import RecallIndex
+from agent_brain.memories.recall.items import Item
 from tests.memories.recall.conversations import LINES, START, cosines, ids, index_of, items
 from tests.support.thorough import examples
 
@@ -74,12 +76,61 @@ def test_what_a_user_said_comes_before_the_long_answers_of_an_assistant():
     assert {*ids(asked)[:3]} == {"a0", "a1", "a2"}
 
 
-def test_a_question_about_the_present_is_answered_by_what_was_said_lately():
-    index = index_of([*CHATS, Item("q3", "I keep my boat in Lübeck.", time=START, role="user")])
-    ever, now = (index.search(f"Where is my boat {word}?", 9) for word in ("ever", "now"))
-    assert next(hit for hit in now if hit.id == "q2").why["recent"] > max(
-        hit.why.get("recent", 0) for hit in ever
+def test_of_conversations_that_match_the_newer_comes_first_and_recent_others_do_not():
+    days = [
+        "My boat is in Kiel.",
+        "My boat is in Rome.",
+        "Bread needs salt, and flour.",
+        "It rained.",
+    ]
+    index = RecallIndex()
+    for day, text in enumerate(days):
+        index.add([Item(text, text, time=START + timedelta(days=day), role="user")])
+    hits = {hit.id: hit.why.get("recent", 0) for hit in index.search("my boat?", 4)}
+    assert [*hits][:2] == [days[1], days[0]]
+    assert hits[days[1]] > hits.get(days[3], 0)
+
+
+def test_what_has_all_words_of_a_question_comes_before_what_is_like_it_and_newer():
+    index = RecallIndex()
+    texts = [f"{word} {n}" for n in range(60) for word in ("one", "two", "three", "four", "five")]
+    random.Random(2).shuffle(texts)
+    for hour, text in enumerate(texts):
+        index.add([Item(text, text, time=START + timedelta(hours=hour), role="user")])
+    assert [index.search(text, 1)[0].id for text in texts] == texts
+
+
+def test_conversations_that_share_words_with_the_best_ones_match_too():
+    talks = [
+        ["My thesis is about wild bees.", "The supervisor wants a chapter on pollen by May."],
+        ["Bees again: the supervisor liked the pollen chapter.", "Thesis printed."],
+        ["The thesis needs pollen, the supervisor wrote."],
+        ["The thesis of aunt Ida burned in Rome."],
+    ]
+    index = RecallIndex()
+    for day, talk in enumerate(talks):
+        start = START + timedelta(days=day)
+        index.add(items([(None, text) for text in talk], prefix=f"{day}.", start=start))
+    why = {hit.id: hit.why["conversation"] for hit in index.search("bees thesis", 9)}
+    assert why["2.0"] > why["3.0"]
+
+
+def test_what_the_agent_said_comes_first_if_it_is_asked_for():
+    said = [
+        "I like hotels by the sea.",
+        "For Lisbon I recommend the hotel Avenida, it is quiet and " * 9,
+    ]
+    index = RecallIndex()
+    for n, (text, role) in enumerate(zip(said * 3, ["user", "assistant"] * 3, strict=True)):
+        index.add([Item(f"{role}{n}", text, time=START + timedelta(hours=n), role=role)])
+    own = ("Which hotel do I like?", "Can you recommend a hotel?", "Remind me which hotel I like.")
+    agents = (
+        "Which hotel did you tell me about?",
+        "What hotel did you suggest?",
+        "Remind me of the hotel you've recommended.",
     )
+    assert all(index.search(q, 1)[0].id.startswith("user") for q in own)
+    assert all(index.search(q, 1)[0].id.startswith("assistant") for q in agents)
 
 
 def test_a_newer_statement_about_the_same_thing_comes_before_the_older_one():
@@ -95,8 +146,30 @@ def test_a_newer_statement_about_the_same_thing_comes_before_the_older_one():
     assert ids(index_of(invoices).search("Is INV-1 paid?", 2)) == ["m0", "m1"]
 
 
+def statements_among_others(*texts: str) -> RecallIndex:
+    index = RecallIndex()
+    for day, text in enumerate([*texts, *(f"Bread {n} needs salt." for n in range(20))]):
+        index.add([Item(text, text, time=START + timedelta(days=day), role="user")])
+    return index
+
+
+def test_all_newer_statements_about_the_same_thing_come_before_the_older_one():
+    old = "I pay 900 in rent."
+    newer = ["The rent I pay is 1,100.", "From this month on the rent is 1,300."]
+    found = ids(statements_among_others(old, *newer).search("What do I pay in rent?", 3))
+    assert found == [*newer[::-1], old]
+
+
+def test_a_newer_statement_may_lack_a_word_of_the_question():
+    old, new = "My usual morning drink is cocoa.", "I stopped that, my morning drink is matcha now."
+    index = statements_among_others(old, new)
+    assert ids(index.search("What is my usual morning drink?", 2)) == [new, old]
+
+
 def test_the_best_of_another_conversation_comes_before_more_of_the_same():
-    one = items([("Ann", "The boat is blue, a fine boat."), ("Ann", "The boat is old.")])
+    one = items(
+        [("Ann", "The boat is blue, a fine boat."), ("Ann", "That boat of ours is getting old.")]
+    )
     other = items([("Ann", "A boat.")], start=START + timedelta(days=2), prefix="n")
     found = ids(index_of(one, other).search("boat", 3))
     assert {*found[:2]} == {"m0", "n0"}

@@ -38,7 +38,7 @@ def test_those_beside_are_added_within_the_group(scores, data):
 
 
 def test_a_question_supports_the_answer_of_someone_else_only():
-    scores, one = np.array([5, 1, 1], np.float32), np.ones(3, np.bool_)
+    scores, one = np.array([5, 1, 1], np.float32), np.ones(3, np.float32)
     groups = np.zeros(3, np.int32)
     speakers = np.array([0, 1, 1], np.int32)
     assert asked_before(scores, groups, one, speakers).tolist() == [0, 5, 0]

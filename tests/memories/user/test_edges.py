@@ -19,7 +19,7 @@ from agent_brain.memories import (
     UserMemory,
 )
 from agent_brain.testing import FakeMemory, ScriptedLLM
-from tests.memories.user.support import by_rules, said
+from tests.memories.user.support import by_rules, day, said
 
 pytestmark = pytest.mark.anyio
 
@@ -67,6 +67,8 @@ async def test_a_memory_of_four_methods_is_learned_from() -> None:
     [
         ("Likes tea", "I do not like tea"),
         ("Is vegan", "I'm not vegan"),
+        ("Me gusta el pescado", "No me gusta el pescado"),
+        ("J'aime le poisson", "Je n'aime pas le poisson"),
         ("Takes 50 mg of metoprolol", "I take 100 mg of metoprolol"),
         ("Meets Ann on 3 June", "I meet Ann on 4 June"),
     ],
@@ -160,6 +162,18 @@ async def test_wrong_input_is_refused_with_what_to_do() -> None:
         "slot=\\) takes a text": lambda: user.facts(slot=3),  # type: ignore[arg-type]
         "the fact|text": lambda: user.remember("   "),
         "list of drafts": lambda: user.learn(memory),
+        "quote= takes a text": lambda: user.remember("Likes milk", source=said("I"), quote=3),  # type: ignore[arg-type]
+        "conversation= takes a text": lambda: user.remember("x", source=said("I"), conversation=3),  # type: ignore[arg-type]
+        "replaces= takes a name": lambda: user.remember("Likes milk", replaces=3),  # type: ignore[arg-type]
+        "valid_to is before valid_from": lambda: user.remember(
+            "Lives in Rome", valid_from=day(9), valid_to=day(8)
+        ),
+        "expires_at is before valid_from": lambda: user.remember("x", expires_at=day(8)),
+        "history\\(\\) takes a text": lambda: user.history([]),  # type: ignore[arg-type]
+        "store\\(\\) takes a fact": lambda: user.store("Likes tea"),  # type: ignore[arg-type]
+        "is a memory, or the name": lambda: user.learn(3),  # type: ignore[arg-type]
+        "forget\\(slot=\\) takes a text": lambda: user.forget(slot=3),  # type: ignore[arg-type]
+        "forget\\(about=\\) takes a text": lambda: user.forget(about=3),  # type: ignore[arg-type]
     }
     for match, call in refused.items():
         with pytest.raises(MemoryUseError, match=match):
@@ -173,3 +187,16 @@ async def test_wrong_input_is_refused_with_what_to_do() -> None:
         MessagesMemory(journal=RamJournal(), session="(user)", tenant="ann")
     with pytest.raises(MemoryDefinitionError, match="already"):
         user.over(user.over(WindowedMemory()))
+    with pytest.raises(MemoryUseError, match="is a memory, or the name"):
+        user.over("chat")  # type: ignore[arg-type]
+    for name in ("names", "approve"):
+        with pytest.raises(MemoryDefinitionError, match=f"{name}= takes a name"):
+            UserMemory(**{name: 3})  # type: ignore[arg-type]
+
+
+async def test_characters_that_no_database_takes_are_left_out() -> None:
+    user = UserMemory()
+    fact = await user.remember("Likes\x00 tea", slot="\x00drink", about="Ann\x00")
+    assert (fact.text, fact.slot, fact.about) == ("Likes tea", "drink", "Ann")
+    with pytest.raises(MemoryUseError, match="text"):
+        await user.remember("\x00")

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import re
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agent_brain import Brain, MessagesMemory
-from agent_brain.memories import Journal, MemoryUseError, UserMemory, forget_in_sessions
+from agent_brain import Brain, Message, MessagesMemory
+from agent_brain.memories import (
+    Batch,
+    Draft,
+    Journal,
+    MemoryUseError,
+    RamJournal,
+    UserMemory,
+    forget_in_sessions,
+)
 from agent_brain.memories.embedders import FunctionEmbedder
 from agent_brain.testing import ScriptedLLM
+from agent_brain.tools import Action
 from tests.memories.forgetting.stores import STORES, on_disk, open_store
 from tests.memories.forgetting.test_memories import embed
 from tests.memories.user.support import by_rules, day, said
+from tests.support.thorough import first_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyncio"])]
 
@@ -50,8 +62,14 @@ CHOICES: dict[str, tuple[dict[str, Any], list[str], list[str]]] = {
 }
 
 
-@pytest.mark.parametrize("kind", STORES)
-@pytest.mark.parametrize("choice", CHOICES)
+@pytest.mark.parametrize(
+    ("kind", "choice"),
+    first_of(
+        product(STORES, CHOICES),
+        *product(["sqlite"], CHOICES),
+        *product(STORES[:1] + STORES[2:], ["everything", "text"]),
+    ),
+)
 async def test_no_byte_of_it_remains(kind: str, choice: str, tmp_path: Path) -> None:
     which, gone, kept = CHOICES[choice]
     async with open_store(kind, tmp_path) as store:
@@ -69,6 +87,135 @@ async def test_no_byte_of_it_remains(kind: str, choice: str, tmp_path: Path) -> 
         assert not [f for f in await again.facts() if f.slot == "home" and "Paris" in f.text] or (
             choice == "conversation"
         )
+
+
+WRITTEN = {  # as it is forgotten, and as it was said
+    "nfd": ("São Tomé", "Sa\u0303o Tome\u0301", "Tome"),
+    "nfc": ("Sa\u0303o Tome\u0301", "São Tomé", "Tom"),
+    "line break": ("Baker Street", "Baker\nStreet", "Baker"),
+    "no break": ("Baker Street", "Baker\u00a0Street", "Baker"),
+    "two spaces": ("baker\tstreet", "Baker  Street", "Baker"),
+    "marks": ("O'Brien-Hall", "O’Brien‑Hall", "Brien"),
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "way"),
+    first_of(product(STORES, WRITTEN), *product(["ram"], WRITTEN), *product(STORES[1:], ["nfd"])),
+)
+async def test_a_text_is_found_however_it_is_written(kind: str, way: str, tmp_path: Path) -> None:
+    text, written, gone = WRITTEN[way]
+    async with open_store(kind, tmp_path) as store:
+        user = UserMemory(journal=store.journal, tenant="ann", extract=by_rules)
+        place = {"journal": store.journal, "session": "may", "tenant": "ann"}
+        llm = ScriptedLLM([f"You said: {written}."])
+        async with Brain("react", memory_options=place, llm=llm, user=user, trace=True) as brain:
+            await brain.run(f"I like tea. Meet me in {written}!")
+        await user.remember(f"Goes to {written}")
+        await user.edit_block("place", f"In {written}")
+        assert gone.encode() in await store.scan()
+        await user.forget(text=text)
+        assert gone.encode() not in await store.scan()
+        assert [fact.text for fact in await user.facts()] == ["Likes tea"]
+
+
+async def heard(journal: Journal | None, **conversations: list[Message]) -> None:
+    """Have conversations of Ann, in which nobody answers."""
+    for name, messages in conversations.items():
+        async with MessagesMemory(journal=journal, session=name, tenant="ann") as chat:
+            await chat.update(messages)
+
+
+async def contents(journal: Journal, session: str) -> list[str]:
+    chat = MessagesMemory(journal=journal, session=session, tenant="ann")
+    return [message.content for message in await chat.dump()]
+
+
+@pytest.mark.parametrize("kind", STORES)
+@pytest.mark.parametrize("order", [("monday", "tuesday"), ("tuesday", "monday")])
+async def test_a_fact_that_another_conversation_tells_too_stays_with_that_source(
+    kind: str, order: tuple[str, str], tmp_path: Path
+) -> None:
+    async with open_store(kind, tmp_path) as store:
+        monday = [said("I live in Porto, finally", 1), said("I like tea", 1)]
+        tuesday = [said("As I live in Porto, where is a dentist?", 2)]
+        await heard(store.journal, monday=monday, tuesday=tuesday, friday=[said("I like tea", 5)])
+        user = UserMemory(journal=store.journal, tenant="ann", extract=by_rules)
+        await user.learn(*order)
+        # What was said before and is learned later is a fact of its own, and replaced at once.
+        assert await user.forget(conversation="monday") == 1 + order.index("monday")
+        assert await contents(store.journal, "tuesday") == [tuesday[0].content]
+        assert await contents(store.journal, "friday") == ["I like tea"]  # not read yet
+        assert b"finally" not in await store.scan()
+        (home,) = await user.facts()
+        assert [source.message for source in home.sources] == [tuesday[0].id]
+        assert (home.text, home.said_at) == ("Lives in Porto", day(2))
+        again = UserMemory(journal=store.journal, tenant="ann")
+        assert await again.facts() == [home]
+        assert await again.forget(conversation="tuesday") == 1
+        assert b"Porto" not in await store.scan()
+
+
+async def test_a_fact_that_is_known_as_the_user_says_it_among_other_things_has_that_source() -> (
+    None
+):
+    asked: list[Batch] = []
+
+    def only_new(batch: Batch) -> list[Draft]:  # as models are told to
+        asked.append(batch)
+        return by_rules(batch) if not batch.facts else []
+
+    user = UserMemory(extract=only_new)
+    first, *others = (MessagesMemory() for _ in range(4))
+    more = "I live in Porto and need a dentist"
+    texts = ["I live in Porto", more, "Do I live in Porto?", "I never said that I live in Porto"]
+    for at, (chat, text) in enumerate(zip((first, *others), texts, strict=True)):
+        await chat.update([said(text, at)])
+        await user.learn(chat)
+    (home,) = await user.facts()
+    assert [source.quote for source in home.sources] == ["I live in Porto", "I live in Porto"]
+    assert len({source.message for source in home.sources}) == 2
+    assert len(asked) > 1
+
+
+async def test_an_older_fact_in_the_same_words_holds_again_without_the_later_conversation() -> None:
+    async with RamJournal() as journal:
+        old = said("I live in Porto, finally", 1)
+        await heard(journal, monday=[old], tuesday=[said("I moved to Porto", 9)])
+        user = UserMemory(journal=journal, tenant="ann", extract=by_rules)
+        await user.learn("tuesday", "monday")
+        assert await user.forget(conversation="tuesday") == 1
+        (home,) = await user.facts()
+        assert (home.text, home.sources[0].message) == ("Lives in Porto", old.id)
+        assert await contents(journal, "monday") == [old.content]
+
+
+async def test_what_the_program_knows_stays_without_a_conversation() -> None:
+    async with RamJournal() as journal:
+        user = UserMemory(journal=journal, tenant="ann", extract=by_rules)
+        await heard(journal, monday=[said("I like tea", 1)], tuesday=[said("I like milk", 1)])
+        await user.learn("tuesday")
+        for text in ("Likes tea", "Likes milk"):
+            await user.remember(text)
+        await user.learn("monday")
+        for conversation in ("monday", "tuesday"):
+            assert await user.forget(conversation=conversation) == 0
+        known = {fact.text: (fact.origin, fact.sources) for fact in await user.facts()}
+        assert known == dict.fromkeys(("Likes tea", "Likes milk"), ("program", ()))
+
+
+async def test_a_conversation_is_forgotten_with_its_copies_in_forks_and_what_these_told() -> None:
+    async with RamJournal() as journal:
+        await heard(journal, monday=[said("I live in Porto", 1)])
+        async with MessagesMemory(journal=journal, session="monday", tenant="ann") as chat:
+            await chat.fork(journal=journal, session="copy", tenant="ann")
+        await heard(journal, copy=[said("I like tea", 2)])
+        user = UserMemory(journal=journal, tenant="ann", extract=by_rules)
+        await user.learn("copy")
+        await user.learn("monday")
+        assert await user.forget(conversation="monday") == 1
+        assert [fact.text for fact in await user.facts()] == ["Likes tea"]
+        assert await contents(journal, "copy") == ["I like tea"]
 
 
 async def test_what_was_replaced_stays_so_when_its_successor_is_forgotten() -> None:
@@ -111,6 +258,61 @@ async def test_no_byte_remains_among_vectors_and_forks(tmp_path: Path) -> None:
     vectors = on_disk(tmp_path / "known" / "vectors")
     assert kept in vectors
     assert gone not in vectors
+
+
+async def test_a_model_forgets_a_slot_only_when_it_knows_how_much_that_is(tmp_path: Path) -> None:
+    async with open_store("sqlite", tmp_path) as store:
+        user = await months_of(store.journal)
+        facts = len(await user.facts(status="all"))
+
+        def again(messages: list[Message]) -> list[Action]:
+            expected = re.search(r"expect=(\d+)", messages[-1].content)
+            assert expected is not None, messages[-1].content
+            return [Action(name="forget", args={"slot": "home", "expect": int(expected[1])})]
+
+        llm = ScriptedLLM(
+            [
+                [Action(name="forget", args={"slot": "home", "expect": 99})],
+                again,
+                [Action(name="forget", args={"slot": "home"})],
+                "Done.",
+            ]
+        )
+        place = {"journal": store.journal, "session": "august", "tenant": "ann"}
+        async with Brain("react", memory_options=place, llm=llm, user=user) as brain:
+            run = brain.stream("Forget where I live and have lived")
+            async with run as events:
+                async for event in events:
+                    if event.kind == "action_finished" and len(llm.calls) == 1:
+                        assert len(await user.facts(status="all")) == facts
+        results = [call.messages[-1].content for call in llm.calls[1:]]
+        assert "would forget 2 facts" in results[0]
+        assert results[1:] == [
+            "Forgotten.",
+            "Nothing is known about that, and no message says so.",
+        ]
+        assert [fact.text for fact in await user.facts(status="all")] == ["Likes tea"]
+        after = await store.scan()
+        assert b"Zebraville" not in after
+        assert b"I like tea" in after
+
+
+async def test_a_model_is_told_what_is_left_when_it_forgets_a_fact() -> None:
+    user = UserMemory()
+    await user.remember("Lives in Paris", slot="home", source=said("Paris", 1))
+    porto = await user.remember("Lives in Porto", slot="home", source=said("Porto", 2))
+    calls = [
+        Action(name="forget", args={"fact_id": porto.id}),
+        Action(name="forget", args={"fact_id": porto.id, "slot": "home"}),
+        Action(name="forget", args={"text": "P"}),
+    ]
+    llm = ScriptedLLM([*([call] for call in calls), "Done."])
+    async with Brain("react", llm=llm, user=user) as brain:
+        await brain.run("Forget where I live now")
+    results = [call.messages[-1].content for call in llm.calls[1:]]
+    assert results[0] == "Forgotten. Other values of slot 'home' are still known."
+    assert "forget() takes one choice" in results[1]
+    assert "is too short" in results[2]
 
 
 async def test_a_choice_is_needed() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from enum import Enum
 from pathlib import Path
 
@@ -133,6 +134,80 @@ async def test_a_quote_of_the_user_does_not_make_a_web_page_the_users_word() -> 
     assert [fact.origin for fact in learned.facts] == ["tool"] * 3
 
 
+ROME, TEA = "Lives in Rome", "Likes tea"
+NOT_STATED = [
+    # what the user says, the fact, the quote if it is not all
+    ("Do I live in Rome?", ROME, "I live in Rome"),
+    ("do i live in rome", ROME, ""),
+    ("Where do I live, in Rome?", ROME, ""),
+    ("I live in Rome?", ROME, ""),
+    ("Could I move to Rome, what would it cost?", "Moves to Rome", ""),
+    ("Do I live in Rome? I like tea.", ROME, "I like tea"),
+    ("If I live in Rome, what tax do I pay?", ROME, "I live in Rome"),
+    ("If I live in Rome, I pay more tax.", ROME, "I live in Rome"),
+    ("Tell me what I would pay if I live in Rome.", ROME, ""),
+    ("Suppose I live in Rome. What tax do I pay?", ROME, ""),
+    ("I was wondering whether I like tea.", TEA, "I like tea"),
+    ("I live in Rome? No, that is wrong.", ROME, "I live in Rome"),
+    ("I live in Rome. No wait, that's not true, I live in Oslo.", ROME, "I live in Rome"),
+    ("I live in Rome... just kidding!", ROME, "I live in Rome"),
+    ("I do not live in Rome", ROME, "live in Rome"),
+    ("I do not live in Rome", ROME, ""),
+    ("It is not true that I live in Rome", ROME, "I live in Rome"),
+    ("Yes", ROME, ""),
+    ("Wohne ich in Rom, oder?", "Wohnt in Rom", ""),
+    ("Wenn ich in Rom wohne, zahle ich mehr.", "Wohnt in Rom", ""),
+    ("¿Vivo en Roma?", "Vive en Roma", ""),
+    ("Si vivo en Roma, pago más.", "Vive en Roma", ""),
+    ("我住在北京吗？", "住在北京", ""),
+]
+STATED = [
+    ("I live in Rome, what is the weather?", ROME, ""),
+    ("What can I cook? I like tea.", TEA, ""),
+    ("Can you find a cake for my daughter Mia? She's vegan", "Daughter Mia is vegan", ""),
+    ("Could you always answer me in French?", "Always answer in French", ""),
+    ("I like tea, if it is hot.", TEA, ""),
+    ("Please remind me if it rains, I live in Rome.", ROME, "I live in Rome"),
+    ("I live in Rome. Is that wrong?", ROME, "I live in Rome"),
+    ("No, I live in Rome.", ROME, "I live in Rome"),
+    ("I like coffee. No, that's wrong, I like tea.", TEA, "I like tea"),
+    ("I don't like milk. I like tea.", TEA, "I like tea"),
+    ("I like tea and hate coffee", TEA, ""),
+    ("Don't forget that I live in Rome", ROME, "I live in Rome"),
+    ("I can't wait to move to Rome", "Moves to Rome", ""),
+    ("My birthday falls on 3 May", "Birthday on 3 May", ""),
+    ("Mi hija se llama Lucía, ¿qué le regalo?", "Su hija se llama Lucía", ""),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "fact", "quote", "own"),
+    [*((*case, False) for case in NOT_STATED), *((*case, True) for case in STATED)],
+)
+async def test_only_what_the_user_states_is_the_users_word(
+    text: str, fact: str, quote: str, own: bool
+) -> None:
+    message = said(text, 1)
+
+    def extract(batch: Batch) -> list[Draft]:
+        return [Draft(text=fact, sources=(Cited(message=message.id, quote=quote or text),))]
+
+    other = said("I drink milk", 2)  # so that the extractor is called
+    _, learned = await learned_from(message, other, extract=extract)
+    assert [fact.origin for fact in learned.facts] == ["user" if own else "assistant"]
+    known = await UserMemory().remember(fact, source=message, quote=quote or None)
+    assert known.origin == ("user" if own else "assistant")
+
+
+async def test_a_question_says_nothing_new() -> None:
+    user = UserMemory()
+    fact = await user.remember("Lives in Rome", source=said("I live in Rome"))
+    for text in ("Where do I live?", "What is my name", "Do I like tea?"):
+        assert not await user.is_new(text)
+    assert await user.is_new("Where do I live? I like tea.")
+    assert (await user.correct(fact.id, "If it rains: in Oslo")).origin == "user"
+
+
 async def test_recalled_text_teaches_nothing() -> None:
     user, _ = await learned_from(said("I live in Porto", 1))
     shown = await user.over(MessagesMemory()).context()
@@ -200,6 +275,55 @@ async def test_a_brain_learns_when_it_is_closed_and_knows_it_the_next_time(tmp_p
         known = llm.calls[0].messages[-2].content
         assert "home: Lives in Porto" in known
         assert [fact.text for fact in await user.facts()] == ["Lives in Porto"]
+
+
+async def test_what_could_not_be_learned_when_it_was_closed_is_known_and_learned_later() -> None:
+    journal = RamJournal()
+
+    def failing(batch: Batch) -> list[Draft]:
+        raise OSError("no network")
+
+    user = UserMemory(journal=journal, tenant="ann", extract=failing)
+    place = {"journal": journal, "session": "monday", "tenant": "ann"}
+    llm = ScriptedLLM(["Noted."])
+    async with Brain("react", memory_options=place, llm=llm, user=user) as brain:
+        await brain.run("I live in Porto")
+    assert str(user.learning_error) == "no network"
+    assert await user.unread() == ["monday"]
+    assert len((await user.learn(extract=by_rules)).facts) == 1
+    assert await user.unread() == []
+    async with user.over(MessagesMemory()) as memory:
+        await memory.update([said("Thanks")])
+    assert user.learning_error is None
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.parametrize("when", ["before", "during"])
+async def test_a_close_that_is_cancelled_ends_at_once_and_nothing_is_lost(when: str) -> None:
+    journal, extracting, ready = RamJournal(), asyncio.Event(), asyncio.Event()
+
+    async def endless(batch: Batch) -> list[Draft]:
+        extracting.set()
+        return await asyncio.Event().wait()  # type: ignore[return-value]
+
+    user = UserMemory(journal=journal, tenant="ann", extract=endless)
+
+    async def talk() -> None:
+        place = {"journal": journal, "session": "monday", "tenant": "ann"}
+        llm = ScriptedLLM(["Noted."])
+        async with Brain("react", memory_options=place, llm=llm, user=user) as brain:
+            await brain.run("I live in Porto")
+            ready.set()
+            if when == "before":
+                await asyncio.Event().wait()
+
+    task = asyncio.create_task(talk())
+    await (ready if when == "before" else extracting).wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(task, 10)
+    assert extracting.is_set() is (when == "during")
+    assert [fact.text for fact in (await user.learn(extract=by_rules)).facts] == ["Lives in Porto"]
 
 
 async def test_sessions_without_news_are_not_read() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import anyio.lowlevel
 import pytest
 
 from agent_brain import Brain, BrainDefinitionError, Message, MessagesMemory
@@ -71,6 +72,33 @@ async def test_messages_of_other_conversations_are_shown_once() -> None:
     ]
 
 
+async def test_a_context_looks_at_the_journal_once() -> None:
+    class Counting(RamJournal):
+        looks: list[str] = []
+
+        async def last(self, session: str) -> int:
+            self.looks.append(session)
+            return await super().last(session)
+
+        async def lasts(self, prefix: str = "") -> dict[str, int]:
+            self.looks.append(prefix)
+            return {
+                key: await super(Counting, self).last(key) for key in await self.sessions(prefix)
+            }
+
+    journal = Counting()
+    for n in range(5):
+        chat = MessagesMemory(journal=journal, session=f"chat {n}", tenant="ann")
+        await chat.update([said(f"My cat Tom likes fish{n}", n)])
+    user = UserMemory(journal=journal, tenant="ann")
+    await user.remember("Has a cat", source=said("I have a cat", 1))
+    for _ in range(2):
+        journal.looks.clear()
+        text = await shown(user, "What does my cat like?")
+        assert "fish4" in text
+    assert len(journal.looks) == 2  # at what is known, and at the conversations
+
+
 @tool
 def web(query: str) -> str:
     """Search."""
@@ -97,7 +125,7 @@ async def test_a_model_remembers_with_tools_and_cannot_launder() -> None:
     assert {(fact.text, str(fact.origin), fact.status) for fact in facts} == {
         ("Lives in Porto", "user", "current"),
         ("Lives in Rome", "tool", "claim"),
-        ("Loves gambling", "tool", "current"),
+        ("Loves gambling", "tool", "claim"),
         ("Likes tea", "user", "current"),
     }
     errors = [message.content for message in result.messages if message.is_error]
@@ -123,6 +151,7 @@ async def test_a_model_recalls_forgets_and_edits_blocks() -> None:
         assert result.stop_reason == "approval"
         assert fact.id in llm.calls[1].messages[-1].content
         assert "version 1: 'A book'" in llm.calls[3].messages[-1].content
+        assert any("project (version 1)" in message.content for message in llm.calls[3].messages)
         assert (await brain.resume(approve=True)).answer == "Done."
     assert await user.facts(status="all") == []
     assert [(block.text, block.version) for block in await user.blocks()] == [("A book", 1)]
@@ -182,6 +211,31 @@ async def test_a_brain_over_another_memory_knows_the_user_too() -> None:
         Sessions(brain)
     with pytest.raises(BrainDefinitionError, match="UserMemory"):
         Brain("react", llm=llm, user="ann")  # type: ignore[call-overload]
+
+
+async def test_of_several_values_that_a_model_remembers_at_once_the_last_counts() -> None:
+    """Whichever of them takes longest."""
+
+    async def embed(texts: list[str]) -> list[list[float]]:
+        for _ in range(100 if "Lives in Rome" in texts else 0):
+            await anyio.lowlevel.checkpoint()
+        return [[1.0, 0.0] for _ in texts]
+
+    user = UserMemory(embedder=embed)
+    await user.remember("Likes tea")  # with nothing to compare, nothing is embedded
+    calls = [
+        Action(name="remember", args={"text": f"Lives in {city}", "slot": "home"})
+        for city in ("Rome", "Faro", "Porto")
+    ]
+    async with Brain("react", llm=ScriptedLLM([calls, "Done."]), user=user) as brain:
+        await brain.run("I lived in Rome, then in Faro, now in Porto")
+    facts = await user.facts(slot="home", status="all")
+    assert [fact.text for fact in sorted(facts, key=lambda fact: fact.recorded_at)] == [
+        "Lives in Rome",
+        "Lives in Faro",
+        "Lives in Porto",
+    ]
+    assert [fact.text for fact in facts if fact.status == "current"] == ["Lives in Porto"]
 
 
 async def test_what_a_model_asks_another_one_is_not_the_users_word() -> None:

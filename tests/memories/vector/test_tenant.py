@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -13,9 +14,13 @@ from agent_brain.memories import (
     RamJournal,
     SQLiteJournal,
     TodoMemory,
+    UserMemory,
     VectorMemory,
     WindowedMemory,
+    create_memory,
 )
+from agent_brain.memories.recall.index import RecallIndex
+from agent_brain.memories.recall.items import Item
 from agent_brain.tools import Action, ToolError
 from agent_brain.tools.builtin import memory_search_tool
 from tests.memories.vector.support import WordsEmbedder, said
@@ -173,6 +178,37 @@ async def test_a_fork_searches_the_sessions_beside_its_own(tmp_path) -> None:
             "two",
             "three",
         }
+
+
+async def test_a_conversation_and_its_long_term_memory_are_found_once() -> None:
+    journal = RamJournal()
+    for session in ("monday", "tuesday"):
+        async with create_memory(
+            "layered", journal=journal, tenant="ann", session=session, max_messages=2
+        ) as memory:
+            await memory.update(said(f"My kitten was ill on {session}", *["It rained"] * 4))
+    user = UserMemory(journal=journal, tenant="ann")
+    found = await user.recall("kitten", "messages", 2)
+    assert sorted(str(each.session) for each in found) == ["monday", "tuesday"]
+    async with create_memory("layered", journal=journal, tenant="ann", session="tuesday") as memory:
+        assert len({text for _, text in await everywhere(memory, "kitten", 2)}) == 2
+
+
+async def test_the_messages_of_a_tenant_are_indexed_once(monkeypatch) -> None:
+    journal = RamJournal()
+    indexed: list[str] = []
+    await remember(journal, "ann", "monday", "My kitten is called Pip", "It rained")
+    await remember(journal, "ann", "tuesday", "We drove home")
+    add = RecallIndex.add
+
+    def counted(self: RecallIndex, items: Iterable[Item]) -> None:
+        new = [*items]
+        indexed.extend(item.text for item in new)
+        add(self, new)
+
+    monkeypatch.setattr(RecallIndex, "add", counted)
+    assert await UserMemory(journal=journal, tenant="ann").recall("kitten", "messages", 1)
+    assert len(indexed) == 3
 
 
 async def test_wrappers_and_the_search_tool_pass_the_scope_on() -> None:

@@ -8,7 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field
 
 from agent_brain import Brain
 from agent_brain.serving.sessions import Sessions
@@ -48,6 +50,20 @@ async def about_the_request(context: ToolContext) -> Any:
     """Return what the client sent with the task."""
     goal = (await context.memory.goal())[-1]
     return {"user": context.deps.user, **goal.metadata}
+
+
+class Seat(BaseModel):
+    """What is asked for in a form."""
+
+    row: int = Field(ge=1, le=30)
+    side: Literal["window", "aisle"] = "aisle"
+
+
+@tool
+def reserve(context: ToolContext) -> str:
+    """Reserve a seat: asks for a form, then for a number that may be left open."""
+    seat = context.ask("Which seat?", Seat)
+    return f"{seat.row} {seat.side}, tip {context.ask('Which tip?', int | None)}"
 
 
 TOOLS: list[BaseTool] = [add, pay, fail, about_the_request, ask_user]

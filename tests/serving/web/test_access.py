@@ -114,7 +114,7 @@ def test_another_users_session_and_one_that_never_was_get_the_same_answer():
                     if method == "GET":
                         data = answer.json()
                         data.pop("last_event_id")
-                        body = str({**data, "id": "…"})
+                        body = str(data).replace(f"'{name}'", "…")
                     answers.append((answer.status_code, body, ids))
                 assert answers[0] == answers[1], (method, path)
 

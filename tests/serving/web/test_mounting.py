@@ -16,10 +16,11 @@ from starlette.applications import Starlette
 from starlette.routing import Mount, WebSocketRoute
 from websockets.sync.client import connect
 
-from agent_brain import Brain
+from agent_brain import Brain, react, tool
 from agent_brain.serving import Sessions
 from agent_brain.serving.web import make_app, routes
 from agent_brain.states.events import AgentEvent
+from agent_brain.testing import ScriptedLLM
 from tests.serving.models import EchoLLM
 from tests.serving.web.support import parse_sse, text_of
 from tests.support.live_server import live_server
@@ -156,6 +157,17 @@ def test_info_tells_what_the_agent_is(url):
     assert body["net"] == "react"
     assert "REASONING" in body["states"]
     assert body["needs_token"] is False
+
+
+def test_info_tells_of_the_tools_that_the_net_brings():
+    @tool(requires_approval=True)
+    def pay() -> str:
+        """Pay."""
+        return "paid"
+
+    with live_server(Sessions(Brain(react(ScriptedLLM([]), tools=[pay])))) as address:
+        told = httpx.get(f"{address}/info").json()["tools"]
+    assert told == [{"name": "pay", "description": "Pay.", "requires_approval": True}]
 
 
 def test_the_picture_of_the_net_marks_its_states(url):

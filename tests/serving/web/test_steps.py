@@ -267,13 +267,37 @@ def test_a_copy_goes_on_from_a_step_with_another_goal(tmp_path):
 
         assert made.status_code == 201
         assert made.headers["location"] == f"/sessions/{copy['id']}"
-        assert copy["origin"] == {"session": "s", "step": begin["number"]}
+        assert copy["origin"] == {"session": "s", "step": begin["number"], "chat": None}
         assert copy["title"] == "The capital of the north?"
         assert ended["answer"] == "Tromsø."
         assert client.get("/sessions/s").json() == before
         listed = {each["id"]: each["origin"] for each in client.get("/sessions").json()["sessions"]}
         assert listed == {"s": None, copy["id"]: copy["origin"]}
         assert brain.net.states  # the net is shared
+
+
+def test_a_message_is_answered_again_in_a_branch_of_the_chat(tmp_path):
+    with serve(scripted("One.", "Other."), tmp_path) as client:
+        ask(client, "Hi")
+        goal = client.get("/sessions/s").json()["messages"][0]["id"]
+        made = client.post("/sessions/s/branches", json={"message": goal, "text": "Hello"})
+        assert made.status_code == 201, made.text
+        branch = made.json()["id"]
+        assert made.headers["location"] == f"/sessions/{branch}"
+        assert client.post(f"/sessions/{branch}/resume").json()["answer"] == "Other."
+        shown = client.get(f"/sessions/{branch}").json()
+        assert [m["content"] for m in shown["messages"]] == ["Hello", "Other."]
+        ways = {shown["messages"][0]["id"]: {"sessions": ["s", branch], "at": 1}}
+        assert shown["chat"] == {"sessions": ["s", branch], "choices": ways}
+        assert goal not in ways
+        answer = shown["messages"][1]["id"]
+        for text in ("Better.", None):
+            wrong = {"message": answer, "text": text}
+            refused = client.post(f"/sessions/{branch}/branches", json=wrong)
+            assert error_of(refused) == (400, "invalid_request")
+            assert "is from the assistant" in refused.json()["error"]["message"]
+        lost = client.post("/sessions/s/branches", json={"message": "x"})
+        assert (lost.status_code, lost.json()["error"]["type"]) == (404, "step_not_found")
 
 
 def test_a_copy_has_the_steps_before_and_its_origin_after_a_restart(tmp_path):
@@ -285,7 +309,8 @@ def test_a_copy_has_the_steps_before_and_its_origin_after_a_restart(tmp_path):
             part["number"] for part in steps(client)
         ][:3]
     with serve(scripted("It is five."), tmp_path) as client:
-        assert client.get(f"/sessions/{copy}").json()["origin"] == {"session": "s", "step": number}
+        origin = client.get(f"/sessions/{copy}").json()["origin"]
+        assert origin == {"session": "s", "step": number, "chat": None}
         assert client.post(f"/sessions/{copy}/resume", json={}).json()["answer"] == "It is five."
 
 

@@ -20,6 +20,8 @@ from agent_brain.errors import LLMServerError
 from agent_brain.serving import Sessions
 from agent_brain.serving.web import ServerLimits, frames, responses, server
 from agent_brain.states.events import AgentEvent
+from agent_brain.testing import ScriptedLLM
+from agent_brain.tools.builtin import ask_user
 from tests.serving.models import EchoLLM, PartsLLM
 from tests.serving.web.support import (
     RawClient,
@@ -365,16 +367,29 @@ def test_a_run_that_waits_for_approval_is_resumed():
         assert [call["id"] for call in body["pending"]["calls"]] == ["call_1"]
         assert client.get("/sessions/s").json()["pending"]["calls"][0]["name"] == "pay"
         assert client.get("/sessions/s").json()["status"] == "waiting"
-        again = client.post(
-            "/sessions/s/resume",
-            json={"approve": ["call_1"]},
-            headers={"accept": "application/json"},
-        )
+        as_json = {"accept": "application/json"}
+        again = client.post("/sessions/s/resume", json={"approve": ["call_1"]}, headers=as_json)
         assert again.json()["answer"] == "paid"
         assert paid == [5]
-        nothing = client.post("/sessions/other/resume", headers={"accept": "application/json"})
-        assert nothing.status_code == 409
-        assert nothing.json()["error"]["type"] == "nothing_to_resume"
+        for body in ({}, {"input": 5}):
+            nothing = client.post("/sessions/other/resume", json=body, headers=as_json)
+            assert nothing.status_code == 409
+            assert nothing.json()["error"]["type"] == "nothing_to_resume"
+
+
+@pytest.mark.parametrize("given", [5, True, ["Ann"], {"name": "Ann"}, {"": 5}, {}])
+def test_data_as_an_answer_in_words_is_refused_and_the_run_still_waits(given: Any) -> None:
+    asks = [Action(name="ask_user", args={"question": "Who?"}, id="ask_1")]
+    served = Sessions(Brain(llm=ScriptedLLM([asks, "Hello."]), tools=[ask_user]))
+    with live_server(served, user="ann") as url, httpx.Client(base_url=url) as client:
+        assert run(url, accept="application/json").json()["stop_reason"] == "input"
+        as_json = {"accept": "application/json"}
+        refused = client.post("/sessions/s/resume", json={"input": given}, headers=as_json)
+        assert refused.status_code == 400
+        assert refused.json()["error"]["type"] == "invalid_request"
+        assert "Who?" in refused.json()["error"]["message"]
+        again = client.post("/sessions/s/resume", json={"input": "Ann"}, headers=as_json)
+        assert again.json()["answer"] == "Hello."
 
 
 def test_a_busy_session_refuses_where_asked():

@@ -98,6 +98,9 @@ def test_each_user_reaches_what_is_known_about_them_alone():
         assert client.post("/user/forget", json=everything, headers=bob).json() == {"forgotten": 0}
         assert client.get("/user", headers={"authorization": "Bearer wrong"}).status_code == 401
         assert len(client.get("/user").json()["facts"]) == 1
+        for unclear in ("yes", 1):
+            refused = client.post("/user/forget", json={"everything": unclear})
+            assert refused.status_code == 422
         assert client.post("/user/forget", json=everything).json() == {"forgotten": 1}
         assert client.get("/sessions").json()["sessions"] == []
 

@@ -185,13 +185,13 @@ def test_a_socket_that_takes_no_data_is_closed_after_the_stated_time():
             "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\nSec-WebSocket-Version: 13\n\n"
         )
         client.read_head()
-        httpx.post(f"{url}/sessions/s/runs", json={"task": "Hello", "detached": True})
+        httpx.post(f"{url}/sessions/s/runs", json={"task": "Hello", "detached": True}, timeout=60)
         gate.until_reached()
         (session,) = served._pool.values()
         assert session.log.readers == 1
         gate.open()
         eventually(lambda: session.run is None)
-        httpx.post(f"{url}/sessions/s/runs", json={"task": "More", "detached": True})
+        httpx.post(f"{url}/sessions/s/runs", json={"task": "More", "detached": True}, timeout=60)
         eventually(lambda: session.log.readers == 0, within=15)
 
 

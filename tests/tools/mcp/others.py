@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-PYTHON_PACKAGES = ("mcp-server-time", "mcp-server-git")
+PYTHON_PACKAGES = ("mcp-server-time", "mcp-server-git", "fastmcp")
+PYTHON = f"python-{len(PYTHON_PACKAGES)}"  # there when these are installed
 NODE_PACKAGES = tuple(
     f"@modelcontextprotocol/server-{name}" for name in ("everything", "filesystem", "memory")
 )
@@ -21,14 +22,14 @@ def install(folder: Path) -> Path:
     A part that cannot be installed, for want of a network or of npm, is just not there.
     """
     steps: list[list[list[str]]] = []
-    if not (folder / "python").exists():
+    if not (folder / PYTHON).exists():
         venv = str(folder / "venv")
         packages = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         steps.append(
             [
                 [sys.executable, "-m", "venv", venv],
                 [f"{venv}/bin/python", *packages, *PYTHON_PACKAGES],
-                ["touch", str(folder / "python")],
+                ["touch", str(folder / PYTHON)],
             ]
         )
     if not (folder / "node").exists():
@@ -69,6 +70,6 @@ def command(folder: Path, name: str) -> str:
     """The path of a server's command; skips the test if it could not be installed."""
     is_python = name in PYTHON_PACKAGES
     path = folder / ("venv/bin" if is_python else "node_modules/.bin") / name
-    if not path.exists() or not (folder / ("python" if is_python else "node")).exists():
+    if not path.exists() or not (folder / (PYTHON if is_python else "node")).exists():
         pytest.skip(f"{name} could not be installed: it needs pip, npm and a package index")
     return str(path)

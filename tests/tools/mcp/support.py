@@ -70,9 +70,9 @@ def hosts() -> list[threading.Thread]:
 
 
 @contextmanager
-def http_server(port: int = 0) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """The plain server over HTTP: its address, and its process."""
-    command = [sys.executable, str(SERVERS / "plain.py"), str(port)]
+def http_server(port: int = 0, name: str = "plain") -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """One of the scripts over HTTP: its address, and its process."""
+    command = [sys.executable, str(SERVERS / f"{name}.py"), str(port)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None

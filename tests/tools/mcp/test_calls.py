@@ -11,7 +11,7 @@ from agent_brain import Brain, Limits
 from agent_brain.states.events import ActionFinished, ToolProgress
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action, report_progress
-from agent_brain.tools.context import current_call
+from agent_brain.tools.context import ToolContext, current_call
 from agent_brain.tools.mcp import McpTools
 from tests.tools.mcp.support import call, config, script, until
 
@@ -79,7 +79,7 @@ async def test_cancelling_a_run_cancels_the_call_on_the_server(shared, monkeypat
     send = wait._send
 
     async def watched(tool, args, sink):
-        return await send(tool, args, begun.append)
+        return await send(tool, args, ToolContext(on_progress=begun.append))
 
     monkeypatch.setattr(wait, "_send", watched)
     brain = Brain(tools=shared.tools, llm=ScriptedLLM([[Action(name="wait")]]))

@@ -10,16 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from agent_brain import Brain
+from agent_brain import Action, Brain, react
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools.context import ToolContext, enter_call, leave_call
 from agent_brain.tools.mcp import McpTools
 from tests.support.ports import free_port
 from tests.tools.mcp.others import command, install
-from tests.tools.mcp.support import call, config
+from tests.tools.mcp.support import SERVERS, call, config
 
 pytestmark = [
     pytest.mark.anyio,
+    pytest.mark.thorough,  # it installs servers that others wrote
     pytest.mark.usefixtures("nothing_leaks"),
 ]
 
@@ -94,6 +95,72 @@ async def test_everything_over_stdio(installed):
     )
     async with await McpTools.open([servers]) as mcp:
         await look_at_everything(mcp)
+
+
+@pytest.mark.parametrize("by_error", [False, True])
+async def test_everything_asks_a_person(installed, by_error):
+    pay = {"url": "https://example.org/pay", "elicitationId": "1", "errorPath": by_error}
+    turns = [
+        [Action(name="trigger-elicitation-request")],
+        [Action(name="trigger-url-elicitation", args=pay)],
+        "Thank you.",
+    ]
+    server = {"command": command(installed, "mcp-server-everything"), "args": ["stdio"]}
+    async with await Brain.create(react(ScriptedLLM(turns)), tools=[config(all=server)]) as brain:
+        assert (await brain.run("Go")).stop_reason == "input"
+        result = await brain.resume(input={"name": "Ann", "integer": 7})
+        assert "- Name: Ann\n- Favorite Integer: 7" in result.messages[2].content
+        assert result.stop_reason == "input"
+        result = await brain.resume(input=True)
+
+    assert result.answer == "Thank you."
+    assert "accept" in result.messages[-2].content
+
+
+async def test_fastmcp_asks_and_has_resources_and_prompts(installed):
+    script = str(SERVERS / "with_fastmcp.py")
+    server = {
+        "command": str(Path(command(installed, "fastmcp")).with_name("python")),
+        "args": [script],
+        "olderProtocol": True,
+        "resources": True,
+        "prompts": True,
+    }
+    model = ScriptedLLM([[Action(name="order")], "Tea it is."])
+    async with await Brain.create(react(model), tools=[config(fast=server)]) as brain:
+        tools = brain.memory.available_tools.values()
+        listed = await call(tools, "list_resources")
+        text = await call(tools, "read_resource", uri="menu://Monday")
+        prompt = await call(tools, "prompt_greet", name="Ann")
+        assert (await brain.run("Go")).stop_reason == "input"
+        result = await brain.resume(input={"value": "tea"})
+
+    assert "menu://{day}" in listed.content
+    assert text.content == "[resource menu://Monday]\nSoup on Monday"
+    assert prompt.content == "Greet Ann warmly"
+    assert result.messages[-2].content == "accept: tea"
+
+
+async def test_resources_and_prompts_of_everything(installed):
+    server = {
+        "command": command(installed, "mcp-server-everything"),
+        "args": ["stdio"],
+        "resources": True,
+        "prompts": True,
+        "context": ["demo://resource/static/document/features.md"],
+    }
+    async with await McpTools.open([config(all=server)]) as mcp:
+        listed = await call(mcp, "list_resources", query="template")
+        text = await call(mcp, "read_resource", uri="demo://resource/dynamic/text/3")
+        prompt = await call(mcp, "prompt_args-prompt", city="Oslo")
+        plain = await call(mcp, "prompt_simple-prompt")
+        [shown] = await mcp.context()
+
+    assert "demo://resource/dynamic/text/{resourceId}" in listed.content
+    assert "Resource 3" in text.content
+    assert "Oslo" in prompt.content
+    assert "simple prompt" in plain.content
+    assert "features.md" in shown
 
 
 @pytest.fixture(scope="session")

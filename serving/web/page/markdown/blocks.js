@@ -1,6 +1,8 @@
 // The blocks of Markdown: paragraphs, headings, code, lists, quotes, tables. HTML in it is shown as text.
 
+import { copyButton } from "../copying.js";
 import { el } from "../dom.js";
+import { formula } from "./formulas.js";
 import { inlineNodes } from "./inline.js";
 
 const MAX_DEPTH = 12; // lists and quotes inside each other
@@ -9,6 +11,8 @@ const HEADING = /^ {0,3}(#{1,6})(?:[ \t]+(.*))?$/;
 const RULE = /^ {0,3}(?:(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*){3,})$/;
 const QUOTE = /^ {0,3}> ?/;
 const ITEM = /^( {0,3})([-*+]|(\d{1,9})[.)])( +|\t|$)/;
+const FORMULA = /^ {0,3}(\$\$|\\\[)/;
+const MAX_FORMULA = 50; // lines
 const DIVIDER = /^ {0,3}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?$/; // without the spaces behind it
 
 /**
@@ -39,6 +43,8 @@ function readBlock(lines, at, depth) {
   const heading = HEADING.exec(line);
   if (heading) return [readHeading(heading), at + 1];
   if (RULE.test(line)) return [el("hr"), at + 1];
+  const drawn = FORMULA.test(line) && readFormula(lines, at);
+  if (drawn) return drawn;
   if (depth < MAX_DEPTH) {
     if (QUOTE.test(line)) return readQuote(lines, at, depth);
     if (ITEM.test(line)) return readList(lines, at, depth);
@@ -60,7 +66,25 @@ function readFence(lines, start, [, marks, info]) {
     el("code", {}, code),
   );
   const title = language ? el("figcaption", {}, language) : null;
-  return [el("figure", { class: "code" }, title, pre), Math.min(end + 1, lines.length)];
+  const copy = copyButton("Copy the code", (pressed) => pressed.parentNode.querySelector("code").textContent);
+  return [el("figure", { class: "code" }, title, pre, copy), Math.min(end + 1, lines.length)];
+}
+
+/** Read a formula on lines of its own; null if it does not end, or text follows it. */
+function readFormula(lines, start) {
+  const [, mark] = FORMULA.exec(lines[start]);
+  const closing = mark === "$$" ? "$$" : "\\]";
+  const inner = [lines[start].trim().slice(2)];
+  for (let end = start + 1; ; end += 1) {
+    if (inner.at(-1).includes(closing)) {
+      const last = inner.pop().trimEnd();
+      if (!last.endsWith(closing)) return null;
+      inner.push(last.slice(0, -2));
+      return [formula(inner.join("\n").trim(), true), end];
+    }
+    if (end >= lines.length || inner.length > MAX_FORMULA) return null;
+    inner.push(lines[end]);
+  }
 }
 
 function readHeading([, marks, text = ""]) {
@@ -201,7 +225,7 @@ function startsBlock(line) {
 
 function interrupts(lines, at, depth) {
   const line = lines[at];
-  if (FENCE.test(line) || HEADING.test(line) || RULE.test(line)) return true;
+  if ([FENCE, HEADING, RULE, FORMULA].some((begin) => begin.test(line))) return true;
   if (depth < MAX_DEPTH && QUOTE.test(line)) return true;
   const item = depth < MAX_DEPTH ? ITEM.exec(line) : null;
   if (item && item[4] !== "" && (item[3] === undefined || item[3] === "1")) return true;

@@ -1,13 +1,16 @@
 // The inline part of Markdown: code, emphasis, links. Reads text in one pass, builds nodes in another.
 
 import { el } from "../dom.js";
+import { formula } from "./formulas.js";
 
 const MAX_LABEL = 2000; // characters of a link's text; bounds the search for its end
 const MAX_URL = 4000;
+const MAX_FORMULA = 4000;
 const MAX_OPEN = 32; // emphasis that may be open at once; bounds the depth of the nodes
 const PUNCTUATION = /[!-/:-@[-`{-~]/;
 const SPACE = /\s/;
 const WORD = /[\p{L}\p{N}]/u;
+const IN_DOLLARS = /^\$(?!\s)((?:\\.|[^$\\])+)(?<!\s)\$(?![\p{L}\p{N}])/u;
 const BARE_URL = /https?:\/\/[^\s<>"'`*]+/iy;
 const IN_ANGLES = /<((?:https?:\/\/|mailto:)[^\s<>]+)>/iy;
 const TAGS = { "*": "em", _: "em", "**": "strong", __: "strong", "~~": "del" };
@@ -42,6 +45,7 @@ class Scanner {
     this.found = [];
     this.plain = "";
     this.unclosed = new Set(); // lengths of runs of backticks that nothing closes
+    this.ends = {}; // where the next mark is that closes a formula
   }
 
   tokens() {
@@ -73,6 +77,8 @@ class Scanner {
         return this.push({ node: el("br") }, this.at + 1);
       case "`":
         return this.code();
+      case "$":
+        return this.dollars();
       case "*":
       case "_":
       case "~":
@@ -93,11 +99,32 @@ class Scanner {
 
   escape() {
     const next = this.text[this.at + 1];
+    if (next === "(" && this.formula("\\)", false)) return true;
+    if (next === "[" && this.formula("\\]", true)) return true;
     if (next === "\n") return this.push({ node: el("br") }, this.at + 2);
     if (next === undefined || !PUNCTUATION.test(next)) return false;
     this.plain += next;
     this.at += 2;
     return true;
+  }
+
+  /** A formula between dollars; "from $5 to $6" and "$HOME:$PATH" are none. */
+  dollars() {
+    if (this.text[this.at + 1] === "$") return this.formula("$$", true);
+    const inner = IN_DOLLARS.exec(this.text.slice(this.at, this.at + MAX_FORMULA))?.[1];
+    if (inner === undefined || WORD.test(this.text[this.at - 1] ?? " ")) return false;
+    return this.push({ node: formula(inner, false) }, this.at + inner.length + 2);
+  }
+
+  formula(closing, display) {
+    const start = this.at + 2;
+    if (!(this.ends[closing] >= start)) {
+      const found = this.text.indexOf(closing, start);
+      this.ends[closing] = found < 0 ? Infinity : found;
+    }
+    const end = this.ends[closing];
+    if (end === start || end - start > MAX_FORMULA) return false;
+    return this.push({ node: formula(this.text.slice(start, end).trim(), display) }, end + 2);
   }
 
   code() {

@@ -62,7 +62,7 @@ export function forkForm(api, session, step, { done, cancel }) {
 }
 
 /** Continue the run of the new session; return what went wrong, or nothing. */
-async function resumed(api, id) {
+export async function resumed(api, id) {
   try {
     await api.json("POST", sessionPath(id, "resume"), { detached: true });
     return "";

@@ -10,18 +10,32 @@ from typing import Any
 
 import anyio
 import pytest
+from pydantic import BaseModel
 
 from agent_brain import Brain
 from agent_brain.demo import demo_tools
 from agent_brain.errors import BrainUseError
+from agent_brain.serving.web.chat.translator import NOT_RUN
+from agent_brain.states import ArgumentsDelta, Usage
+from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action, tool
-from tests.serving.web.agents import Agent, agent_server, brain_server, eventually
+from tests.serving.web.agents import (
+    TOOLS,
+    Agent,
+    Seat,
+    agent_server,
+    brain_server,
+    eventually,
+    reserve,
+)
 from tests.support.node import NodeProgram, npm_packages
 
 CLIENT = Path(__file__).with_name("client.mjs")
 ADD = Action(name="add", args={"a": 1, "b": 2}, id="c1")
 PAY = Action(name="pay", args={"amount": 5}, id="c2")
 ASK = Action(name="ask_user", args={"question": "Who?"}, id="c3")
+RESERVE = Action(name="reserve", args={}, id="c5")
+CANCELLED = {"answer": [{"status": "cancelled"}]}
 PICK = Action(name="pick_color", args={"hue": "red"}, id="c4")
 PICK_COLOR = {
     "name": "pick_color",
@@ -70,6 +84,45 @@ def test_it_gets_text_calls_and_results(client: NodeProgram, options: Any) -> No
         ("assistant", "It is 3."),
     ]
     assert turn["messages"][1]["toolCalls"][0]["function"]["name"] == "add"
+
+
+class City(BaseModel):
+    name: str
+    population: int
+
+
+def pieces(call: str, name: str, text: str) -> list[ArgumentsDelta]:
+    return [ArgumentsDelta(call, name, text[i : i + 9]) for i in range(0, len(text), 9)]
+
+
+@pytest.mark.parametrize("front_end", [False, True])
+def test_it_gets_arguments_and_the_object_in_pieces(client: NodeProgram, front_end: bool) -> None:
+    city: dict[str, Any] = {"name": "Oslo", "population": 717710}
+    call = PICK if front_end else ADD
+    arguments = json.dumps(call.args)
+    cut = pieces("c0", call.name, arguments[:9])  # of an attempt that fails
+    turns = [
+        [*cut, Usage(), *pieces(call.id, call.name, arguments), call],
+        [
+            *pieces("c9", "final_result", json.dumps(city)),
+            Action(name="final_result", args=city, id="c9"),
+        ],
+    ]
+    brain = Brain(llm=ScriptedLLM(turns), tools=TOOLS, output_type=City)
+    say: dict[str, Any] = {"say": "1+2?"} | ({"tools": [PICK_COLOR]} if front_end else {})
+    answer = [{"results": {"pick_color": "red"}, "tools": [PICK_COLOR]}] if front_end else []
+    with brain_server(brain, show_tools=not front_end) as agent:
+        found = talk(agent, client, say, *answer)
+    first, last = found[0], found[-1]
+    deltas = [event for event in first["events"] if event["type"] == "TOOL_CALL_ARGS"]
+    assert len(deltas) > 2
+    told = [each for message in first["messages"] for each in message.get("toolCalls", ())]
+    assert [each["function"]["arguments"] for each in told] == [arguments[:9], arguments]
+    results = [m["content"] for m in last["messages"] if m["role"] == "tool"]
+    assert results == [NOT_RUN, "red" if front_end else "3"]
+    grown = [event["value"] for event in last["events"] if event.get("name") == "partial_output"]
+    assert len(grown) > 1
+    assert grown[-1]["output"] == city
 
 
 def test_it_talks_to_the_demo_model(client: NodeProgram) -> None:
@@ -137,6 +190,29 @@ def test_a_person_answers_a_question(client: NodeProgram, options: Any, payload:
         waiting, done = talk(agent, client, {"say": "Hi"}, resolved(payload))
     assert waiting["interrupts"][0]["message"] == "Who?"
     assert contents(done)[2:] == [("tool", "Ann"), ("assistant", "Hello Ann.")]
+
+
+@pytest.mark.parametrize("options", OWNERS)
+@pytest.mark.parametrize(
+    ("tip", "told"), [(resolved({"answer": 5}), "tip 5"), (CANCELLED, "tip None")]
+)
+def test_a_form_is_filled_in(client: NodeProgram, options: Any, tip: Any, told: str) -> None:
+    with agent_server([[RESERVE], "Reserved."], tools=[reserve], **options) as agent:
+        seat, wrong, number, done = talk(
+            agent,
+            client,
+            {"say": "A seat"},
+            resolved({"row": 31}),
+            resolved({"row": 4, "side": "window"}),
+            tip,
+        )
+    assert seat["interrupts"][0]["responseSchema"] == Seat.model_json_schema()
+    [refused] = wrong["events"]
+    assert (refused["type"], refused["code"]) == ("RUN_ERROR", "invalid_request")
+    assert "row: 31 is greater than the maximum of 30" in refused["message"]
+    schema = number["interrupts"][0]["responseSchema"]
+    assert schema["properties"] == {"answer": {"anyOf": [{"type": "integer"}, {"type": "null"}]}}
+    assert contents(done)[2:] == [("tool", f"4 window, {told}"), ("assistant", "Reserved.")]
 
 
 def test_a_run_waits_once_for_each_thing_it_asks(client: NodeProgram) -> None:

@@ -18,8 +18,16 @@ from agent_brain.memories import Message, WindowedMemory
 from agent_brain.nets import ParallelState, SubnetState
 from agent_brain.run import Run
 from agent_brain.serving.web.ag_ui.translate import AgUiTranslator
-from agent_brain.states import Finish, Usage
-from agent_brain.states.events import AgentEvent, RunFinished, RunStarted, TextDelta
+from agent_brain.states import Finish, ProviderCall, Usage
+from agent_brain.states.events import (
+    ActionDelta,
+    ActionRequested,
+    AgentEvent,
+    Position,
+    RunFinished,
+    RunStarted,
+    TextDelta,
+)
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action
 from tests.serving.models import Gate, PartsLLM
@@ -139,6 +147,26 @@ async def test_text_calls_and_results_are_streamed_in_order() -> None:
     assert call["parentMessageId"] == text["messageId"]
     assert of_type(found, "TOOL_CALL_RESULT")[0]["content"] == "3"
     assert found[-1]["result"] == {"answer": "It is 3.", "stopReason": "done"}
+
+
+@pytest.mark.parametrize("visible", [True, False])
+@pytest.mark.parametrize(("first", "then"), [("pick_color", "add"), ("add", "pick_color")])
+def test_arguments_that_came_for_another_tool_are_of_a_call_that_is_not_run(
+    first: str, then: str, visible: bool
+) -> None:
+    at = Position("run_1", 0, "A", ("B",))
+    events: list[AgentEvent] = [
+        RunStarted(None),
+        ActionDelta("c1", first, "{", response_id="resp_1", at=at),
+        ActionRequested(Action(name=then, args={}, id="c1"), response_id="resp_1", at=at),
+        RunFinished("done", "Red."),
+    ]
+    found = translate(events, show_tools=visible, front_end=("pick_color",))
+    check(found)
+    started = [event["toolCallId"] for event in of_type(found, "TOOL_CALL_START")]
+    names = [event["toolCallName"] for event in of_type(found, "TOOL_CALL_START")]
+    assert names == [name for name in (first, then) if visible or name == "pick_color"]
+    assert [event["toolCallId"] for event in of_type(found, "TOOL_CALL_RESULT")] == started
 
 
 @pytest.mark.anyio
@@ -324,3 +352,21 @@ async def test_what_a_memory_does_is_data():
     found = await translate_run(talking.stream("Hello"))
     own = next(each for each in found if each["type"] == "CUSTOM")
     assert (own["name"], own["value"]["ids"]) == ("trimmed", [before.id])
+
+
+@pytest.mark.anyio
+async def test_tools_of_a_provider_and_its_pictures_are_shown() -> None:
+    image: Any = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+    call = ProviderCall("p1", "web_search", {"query": "a"}, "b")
+    end = Finish("stop", metadata={"images": [image], "citations": ["https://e.org"]})
+    turn = [call, "It is b.", end]
+    found = await translate_run(brain(turn).stream("What?"))
+
+    (shown,) = of_type(found, "TOOL_CALL_START")
+    assert shown["toolCallName"] == "web_search"
+    (result,) = of_type(found, "TOOL_CALL_RESULT")
+    assert result["content"] == "b"
+    (picture,) = [e for e in of_type(found, "CUSTOM") if e["name"] == "attachment_received"]
+    assert picture["value"]["attachment"]["data"] == "AAAA"
+    (cited,) = [e for e in of_type(found, "CUSTOM") if e["name"] == "sources_cited"]
+    assert cited["value"]["sources"] == [{"url": "https://e.org", "title": "", "places": []}]

@@ -42,7 +42,8 @@ def shop(*turns: Any) -> tuple[Brain, list[int]]:
 async def serving(brain: Brain, **options: Any) -> AsyncIterator[str]:
     """Serve ``brain`` and yield the base URL of its OpenAI API."""
     options.setdefault("token", TOKENS)
-    sessions = Sessions(brain, when_busy=options.pop("when_busy", "wait"))
+    kept = {name: options.pop(name) for name in ("journal", "when_busy") if name in options}
+    sessions = Sessions(brain, **kept)
     with listen("127.0.0.1", 0) as listener:
         config = uvicorn.Config(make_app(sessions, **options), log_level="error", ws="none")
         server = uvicorn.Server(config)

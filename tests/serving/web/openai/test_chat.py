@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from enum import Enum
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from openai.types.chat import ChatCompletion as OfficialCompletion
@@ -18,7 +18,7 @@ from agent_brain.serving.web.openai.shown import Shown
 from agent_brain.states import Finish, Usage
 from agent_brain.states.events import TextDelta
 from agent_brain.testing import ScriptedLLM
-from agent_brain.tools import Action
+from agent_brain.tools import Action, InputNeeded
 from agent_brain.tools.builtin import ask_user
 from tests.serving.models import Gate, PartsLLM
 from tests.serving.web.openai.runs import events_of
@@ -217,6 +217,19 @@ async def test_a_question_is_the_content():
 
     assert content_of(chunks) == "Which city?"
     assert end_of(chunks) == ("stop", "input")
+
+
+async def test_a_typed_question_says_what_kind_of_answer_fits():
+    @tool
+    def choose() -> str:
+        """Choose."""
+        raise InputNeeded("Which side?", Literal["window", "aisle"])
+
+    brain = Brain(llm=ScriptedLLM([Action(name="choose")]), tools=[choose])
+
+    chunks = await chunks_of(brain, session="s1")
+
+    assert content_of(chunks) == "Which side?\n\n(Answer: window / aisle.)"
 
 
 async def test_a_question_without_a_session_says_that_it_cannot_be_answered():

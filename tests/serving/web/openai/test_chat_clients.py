@@ -13,7 +13,7 @@ import pytest
 from agent_brain import Brain, UsageBudget, UsageLedger
 from agent_brain.demo import demo_tools
 from agent_brain.errors import LLMRateLimitError
-from agent_brain.states import Usage
+from agent_brain.states import Finish, Usage
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action
 from tests.serving.web.openai.server import serving, shop
@@ -88,6 +88,44 @@ async def test_the_accumulating_helper_of_the_client_works():
 
     assert "content.delta" in kinds
     assert final.choices[0].message.content == "Good morning."
+
+
+async def test_citations_have_their_places_in_the_answer():
+    at: list[Any] = [{"url": "https://e.org/a", "start_index": 3, "end_index": 7} for _ in range(2)]
+    at[1] = {"url": "https://e.org/b", "start_index": 0, "end_index": 99}
+    search = Action(name="double", args={"n": 2})
+    turn = ["Let me ", "see.", search, Finish("tool_calls")]
+    brain, _ = shop(*[turn, ["In Oslo", ".", Finish("stop", metadata={"citations": at})]] * 2)
+    async with client_of(brain) as client:
+        done = await client.chat.completions.create(model=MODEL, messages=HELLO)
+        async with client.chat.completions.stream(model=MODEL, messages=HELLO) as stream:
+            streamed = await stream.get_final_completion()
+
+    message = done.choices[0].message
+    assert message.content == "Let me see.\n\nIn Oslo."
+    first, second = (each.url_citation for each in message.annotations)
+    assert message.content[first.start_index : first.end_index] == "Oslo"
+    assert (second.start_index, second.end_index) == (21, 21)
+    assert streamed.choices[0].message.annotations == message.annotations
+
+
+async def test_an_answer_has_the_pages_that_it_cites_once():
+    cited: Any = [{"url": "https://e.org/a", "title": "A"}, "https://e.org/b"]
+    turn = ["Oslo.", Finish("stop", metadata={"citations": cited})]
+    searched = [Action(name="double", args={"n": 2}), *turn[1:]]
+    brain, _ = shop(searched, turn, searched, turn)
+    async with client_of(brain) as client:
+        done = await client.chat.completions.create(model=MODEL, messages=HELLO)
+        async with client.chat.completions.stream(model=MODEL, messages=HELLO) as stream:
+            streamed = await stream.get_final_completion()
+
+    message = done.choices[0].message
+    place = {"start_index": 5, "end_index": 5}  # the end of the answer
+    assert [(each.type, each.url_citation.model_dump()) for each in message.annotations] == [
+        ("url_citation", {"url": "https://e.org/a", "title": "A", **place}),
+        ("url_citation", {"url": "https://e.org/b", "title": "https://e.org/b", **place}),
+    ]
+    assert streamed.choices[0].message.annotations == message.annotations
 
 
 async def test_the_demo_agent_answers_with_its_tools():

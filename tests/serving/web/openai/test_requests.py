@@ -134,7 +134,6 @@ def test_parts_that_cannot_be_read_are_refused_by_place(part):
         {"functions": [{"name": "f"}]},
         {"tool_choice": "required"},
         {"n": 2},
-        {"response_format": {"type": "json_object"}},
         {"stop": ["\n"]},
         {"logprobs": True},
         {"logit_bias": {"50256": -100}},
@@ -184,6 +183,20 @@ def test_a_request_may_change_what_is_shown():
     assert asked.over(Shown()) == Shown(tools=True)
     assert asked.over(Shown(thoughts=True)) == Shown(tools=True, thoughts=True)
     assert chat().agent_brain.over(Shown(tools=True)) == Shown(tools=True)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "Too large",
+        {"type": "http_error", "code": 500, "message": "Too large"},
+        {"type": "mcp_tool_execution_error", "content": [{"type": "text", "text": "Too large"}]},
+        {"type": "mcp_tool_execution_error", "content": "Too large"},
+    ],
+)
+def test_a_call_that_failed_may_be_sent_back(error):
+    call = {"type": "mcp_call", "id": "m1", "name": "double", "arguments": "{}", "error": error}
+    assert respond([call]).read_input().messages[-1].content == "Too large"
 
 
 def test_input_is_a_text_or_items():
@@ -271,8 +284,6 @@ def test_items_that_cannot_be_read_are_refused(items):
         {"background": True},
         {"max_tool_calls": 3},
         {"prompt": {"id": "p"}},
-        {"text": {"format": {"type": "json_schema"}}},
-        {"text": 3},
         {"previous_response_id": "resp_1", "conversation": "c"},
         {"previous_response_id": "resp_1", "store": False},
     ],

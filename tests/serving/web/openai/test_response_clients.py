@@ -14,7 +14,7 @@ import pytest
 from agent_brain import Brain
 from agent_brain.demo import demo_tools
 from agent_brain.errors import LLMServerError
-from agent_brain.states import Usage
+from agent_brain.states import Finish, Thought, Usage
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action
 from tests.serving.web.openai.server import serving, shop
@@ -84,6 +84,40 @@ async def test_the_accumulating_helper_of_the_client_works():
 
     assert snapshots == ["Let me see.", "It is ", "It is 4."]
     assert [item.type for item in final.output] == ["message", "mcp_call", "message"]
+
+
+@pytest.mark.parametrize("said", ["Oslo.", Thought("Oslo?")], ids=["said", "thought"])
+async def test_an_answer_has_the_pages_that_the_run_cites(said):
+    cited = Finish("stop", metadata={"citations": [{"url": "https://e.org/a", "title": "A"}]})
+    brain, _ = shop([said, Action(name="double", args={"n": 2}), cited], "Oslo.", "Yes.")
+    asked: Any = {"model": MODEL, "input": "Which city?"}
+    asked["extra_body"] = {"agent_brain": {"show_tools": True, "show_thoughts": True}}
+    async with client_of(brain) as client:
+        async with client.responses.stream(**asked) as stream:
+            added = [e async for e in stream if e.type.endswith("annotation.added")]
+            done = await stream.get_final_response()
+        sent = [*done.output[-1:], {"role": "user", "content": "Sure?"}]
+        again = await client.responses.create(model=MODEL, input=sent)
+
+    messages = [item for item in done.output if item.type == "message"]
+    [cites] = messages[-1].content[0].annotations
+    assert (cites.type, cites.url, cites.title) == ("url_citation", "https://e.org/a", "A")
+    assert [event.to_dict()["annotation"]["url"] for event in added] == ["https://e.org/a"]
+    assert not any(item.content[0].annotations for item in messages[:-1])
+    assert again.output_text == "Yes."
+
+
+async def test_citations_have_their_places_in_the_item_that_cites():
+    at: dict[str, Any] = {"url": "https://e.org/a", "start_index": 3, "end_index": 7}
+    brain, _ = shop(
+        ["Let me see.", Action(name="double", args={"n": 2})],
+        ["In ", "Oslo.", Finish("stop", metadata={"citations": [at]})],
+    )
+    async with client_of(brain) as client:
+        done = await client.responses.create(model=MODEL, input="Which city?")
+    part = done.output[-1].content[0]
+    [cites] = part.annotations
+    assert part.text[cites.start_index : cites.end_index] == "Oslo"
 
 
 async def test_the_demo_agent_shows_its_tools_on_request():

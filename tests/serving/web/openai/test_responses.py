@@ -166,7 +166,8 @@ async def test_a_failed_call_has_an_error():
 
     call = whole(events).output[0]
     assert (call.status, call.output) == ("failed", None)
-    assert "too large" in call.error
+    assert call.error.type == "mcp_tool_execution_error"
+    assert "too large" in call.error.content[0]["text"]
     assert "response.mcp_call.failed" in [event["type"] for event in events]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,17 +12,30 @@ import anyio
 import anyio.to_thread
 import httpx
 import pytest
+from pydantic import BaseModel
 
 from agent_brain import Brain
 from agent_brain.demo import demo_tools
 from agent_brain.errors import BrainUseError
+from agent_brain.serving.web.chat.translator import NOT_RUN
+from agent_brain.states import ArgumentsDelta, Finish, Usage
+from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action, tool
-from tests.serving.web.agents import Agent, agent_server, brain_server, eventually
+from tests.serving.web.agents import (
+    TOOLS,
+    Agent,
+    Seat,
+    agent_server,
+    brain_server,
+    eventually,
+    reserve,
+)
 from tests.support.node import NodeProgram, npm_packages
 
 CLIENT = Path(__file__).with_name("client.mjs")
 ADD = Action(name="add", args={"a": 1, "b": 2}, id="c1")
 PAY = Action(name="pay", args={"amount": 5}, id="c2")
+RESERVE = Action(name="reserve", args={}, id="c5")
 ASK = Action(name="ask_user", args={"question": "Who?"}, id="c3")
 OWNERS: list[Any] = [{}, {"user": "ann"}]  # a caller without a user, and one with sessions
 
@@ -54,6 +68,46 @@ def calls(turn: dict[str, Any]) -> dict[str, Any]:
         for part in message["parts"]
         if "toolCallId" in part
     }
+
+
+class City(BaseModel):
+    name: str
+    population: int
+
+
+def pieces(call: str, name: str, text: str) -> list[ArgumentsDelta]:
+    return [ArgumentsDelta(call, name, text[i : i + 9]) for i in range(0, len(text), 9)]
+
+
+def test_it_gets_arguments_and_the_object_in_pieces(client: NodeProgram) -> None:
+    city: dict[str, Any] = {"name": "Oslo", "population": 717710}
+    turns = [
+        [*pieces("c0", "add", '{"a": 1, '), Usage(), *pieces("c1", "add", '{"a": 1, "b": 2}'), ADD],
+        [
+            *pieces("c9", "final_result", json.dumps(city)),
+            Action(name="final_result", args=city, id="c9"),
+        ],
+    ]
+    brain = Brain(llm=ScriptedLLM(turns), tools=[*TOOLS], output_type=City)
+    with brain_server(brain, show_tools=True) as agent:
+        [turn] = talk(agent, client, {"say": "1+2?"})
+    assert (turn["status"], turn["error"]) == ("ready", None)
+    assert turn["types"].count("tool-input-delta") == 3
+    found = calls(turn)
+    assert (found["c1"]["input"], found["c1"]["output"]) == ({"a": 1, "b": 2}, "3")
+    assert (found["c0"]["state"], found["c0"]["errorText"]) == ("output-error", NOT_RUN)
+    assert turn["types"].count("data-output") > 1
+    [shown] = [part for part in turn["messages"][-1]["parts"] if part["type"] == "data-output"]
+    assert shown["data"] == city
+
+
+def questions(turn: dict[str, Any]) -> list[dict[str, Any]]:
+    return [
+        part["data"]
+        for message in turn["messages"]
+        for part in message["parts"]
+        if part["type"] == "data-question"
+    ]
 
 
 def seen(agent: Agent) -> list[tuple[str, str]]:
@@ -136,6 +190,24 @@ def test_a_person_answers_a_question_as_the_output_of_its_call(
     assert texts(done) == ["Hi", "Hello Ann."]
 
 
+@pytest.mark.parametrize("options", OWNERS)
+@pytest.mark.parametrize("by", ["output", "say"])
+def test_typed_questions_of_one_call_are_answered_one_by_one(
+    client: NodeProgram, options: Any, by: str
+) -> None:
+    form: Any = {"row": 4, "side": "window"} if by == "output" else '{"row": 4, "side": "window"}'
+    with agent_server([[RESERVE], "Reserved."], tools=[reserve], **options) as agent:
+        seat, tip, done = talk(
+            agent, client, {"say": "A seat"}, {by: form}, {by: 5 if by == "output" else "5"}
+        )
+    [question] = questions(seat)
+    assert question["schema"] == Seat.model_json_schema()
+    assert questions(tip)[-1]["prompt"] == "Which tip?"
+    assert calls(tip)["c5"]["state"] == "input-available"
+    assert seen(agent)[-1] == ("tool", "4 window, tip 5")
+    assert texts(done)[-1] == "Reserved."
+
+
 @pytest.mark.parametrize("options", [*OWNERS, {"show_tools": False}])
 def test_a_person_answers_a_question_with_a_message(client: NodeProgram, options: Any) -> None:
     with agent_server([[ASK], "Hello Ann."], **options) as agent:
@@ -187,6 +259,16 @@ def test_a_run_is_cancelled_when_the_client_stops_it(client: NodeProgram) -> Non
         talk(agent, client, {"say": "Wait", "stopAfter": "c6"})
         assert cancelled.wait(60)
         assert eventually(lambda: not agent.sessions.active_runs)
+
+
+def test_it_gets_the_pages_that_an_answer_cites_and_may_send_them_back(client: NodeProgram) -> None:
+    end = Finish(metadata={"citations": [{"url": "https://e.org/a", "title": "A"}]})
+    with agent_server([["Oslo.", end], "Yes."]) as agent:
+        turns = talk(agent, client, {"say": "Which city?"}, {"say": "Sure?"})
+    assert [(turn["status"], turn["error"]) for turn in turns] == [("ready", None)] * 2
+    [source] = [p for p in turns[0]["messages"][-1]["parts"] if p["type"] == "source-url"]
+    assert (source["url"], source["title"]) == ("https://e.org/a", "A")
+    assert texts(turns[1])[-1] == "Yes."
 
 
 def test_files_reach_the_model(client: NodeProgram) -> None:

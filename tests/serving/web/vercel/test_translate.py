@@ -17,11 +17,12 @@ from agent_brain.memories import Message, WindowedMemory
 from agent_brain.nets import ParallelState
 from agent_brain.run import Run
 from agent_brain.serving.web.vercel.translate import UIMessageTranslator
-from agent_brain.states import Finish, Usage
+from agent_brain.states import Finish, ProviderCall, Usage
 from agent_brain.states.events import (
     ActionFinished,
     AgentEvent,
     MessageReceived,
+    PartialOutput,
     RunStarted,
     TextDelta,
 )
@@ -127,6 +128,13 @@ async def test_text_calls_and_results_are_streamed_in_order() -> None:
     ]
     assert of_type(found, "tool-input-available")[0]["input"] == {"a": 1, "b": 2}
     assert of_type(found, "tool-output-available")[0]["output"] == "3"
+
+
+def test_an_object_that_grows_is_one_part_also_without_the_id_of_its_response() -> None:
+    growing = [PartialOutput({"a": 1}), PartialOutput({"a": 12})]
+    parts = of_type(translate([RunStarted(None), *growing]), "data-output")
+    assert [part["data"] for part in parts] == [{"a": 1}, {"a": 12}]
+    assert {part["id"] for part in parts} == {"output"}
 
 
 def test_thoughts_are_reasoning() -> None:
@@ -265,3 +273,24 @@ async def test_what_a_memory_does_is_data():
     found = await translate_run(talking.stream("Hello"))
     own = next(each for each in found if each["type"] == "data-trimmed")
     assert own["data"] == {"ids": [before.id]}
+
+
+@pytest.mark.anyio
+async def test_tools_of_a_provider_and_its_pictures_are_shown() -> None:
+    image: Any = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+    call = ProviderCall("p1", "web_search", {"query": "a"}, [{"url": "b"}])
+    cited: Any = ["https://e.org/a", {"url": "https://e.org/b", "title": "B"}]
+    end = Finish("stop", metadata={"images": [image], "citations": cited})
+    turn = [call, "It is b.", end]
+    found = await translate_run(brain(turn).stream("What?"))
+
+    (shown,) = of_type(found, "tool-input-available")
+    assert (shown["toolName"], shown["input"]) == ("web_search", {"query": "a"})
+    (output,) = of_type(found, "tool-output-available")
+    assert output["output"] == [{"url": "b"}]
+    (file,) = of_type(found, "file")
+    assert (file["mediaType"], file["url"]) == ("image/png", "data:image/png;base64,AAAA")
+    first, second = of_type(found, "source-url")
+    assert (first["url"], first.get("title")) == ("https://e.org/a", None)
+    assert (second["url"], second["title"]) == ("https://e.org/b", "B")
+    assert first["sourceId"] != second["sourceId"]

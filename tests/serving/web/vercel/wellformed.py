@@ -15,7 +15,7 @@ def check(chunks: list[dict[str, Any]], *, known: tuple[str, ...] = ()) -> None:
     assert [chunk["type"] in LAST for chunk in chunks].index(True) == len(chunks) - 1
     live: dict[str, set[str]] = {"text": set(), "reasoning": set()}
     used: set[str] = set()
-    calls = set(known)
+    calls, begun = set(known), set[str]()
     in_step = False
     for chunk in chunks:
         kind = chunk["type"]
@@ -28,8 +28,16 @@ def check(chunks: list[dict[str, Any]], *, known: tuple[str, ...] = ()) -> None:
             live[ENDS[kind]].remove(chunk["id"])
         elif kind in ("text-delta", "reasoning-delta"):
             assert chunk["id"] in live[kind.removesuffix("-delta")]
+        elif kind == "tool-input-start":
+            assert in_step
+            begun.add(chunk["toolCallId"])
+        elif kind == "tool-input-delta":
+            assert chunk["toolCallId"] in begun
         elif kind == "tool-input-available":
+            assert chunk["toolCallId"] in begun
             calls.add(chunk["toolCallId"])
+        elif kind == "tool-output-error":  # also of a call whose arguments have not all come
+            assert chunk["toolCallId"] in calls | begun
         elif kind.startswith(("tool-output", "tool-approval")):
             assert chunk["toolCallId"] in calls
         elif kind == "start-step":

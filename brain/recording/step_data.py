@@ -14,7 +14,7 @@ from agent_brain.memories.sessions.timeline import Part, message_of
 from agent_brain.memories.store.events import MESSAGES
 from agent_brain.memories.store.session import Session as StoredSession
 from agent_brain.memories.store.session import below, branch_key, branch_place
-from agent_brain.places import Place, Places, kind_of, parts_of_run, place_of
+from agent_brain.recording.places import Place, Places, kind_of, parts_of_run, place_of
 
 BRIEF = 300  # characters of a text in a list
 LATEST = 5  # messages as of a step

@@ -1,0 +1,19 @@
+// The pages that a model cites.
+
+import { el } from "./dom.js";
+import { externalLink, safeUrl } from "./markdown/inline.js";
+
+/** Return links to the pages that a model cites; null if there are none. */
+export function sourceList(sources) {
+  const given = Array.isArray(sources) ? sources : []; // a program may write other metadata
+  const links = given.map(link).filter((each) => each !== null);
+  return links.length ? el("ol", { class: "sources", "aria-label": "Sources" }, ...links) : null;
+}
+
+function link(source) {
+  const url = safeUrl(String(source?.url));
+  if (url === null) return null;
+  const { title } = source;
+  const site = title ? el("span", { class: "muted" }, ` ${new URL(url).host}`) : null;
+  return el("li", {}, externalLink(url, el("bdi", {}, title || url)), site);
+}

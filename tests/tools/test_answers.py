@@ -1,0 +1,172 @@
+"""What fits the type of a question, and what a person's text means."""
+
+from __future__ import annotations
+
+import json
+from datetime import date, datetime, time
+from enum import Enum
+from typing import Any, Literal
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, Field
+
+from agent_brain.tools.answers import answer_type, choices_of, fields_of, read_answer
+
+
+class Side(Enum):
+    WINDOW = "window"
+    AISLE = "aisle"
+
+
+class Seat(BaseModel):
+    row: int = Field(ge=1, le=30, description="The row, from the front")
+    side: Side = Side.WINDOW
+    note: str | None = None
+
+
+ROWS = st.integers(1, 30)
+SEATS = st.builds(Seat, row=ROWS, side=st.sampled_from(Side), note=st.none() | st.text())
+VALUES: list[tuple[Any, st.SearchStrategy[Any]]] = [
+    (bool, st.booleans()),
+    (int, st.integers(-(2**53), 2**53)),
+    (float, st.floats(allow_nan=False, allow_infinity=False)),
+    (date, st.dates()),
+    (datetime, st.datetimes()),
+    (time, st.times()),
+    (UUID, st.uuids()),
+    (Literal["window", "aisle", 3], st.sampled_from(["window", "aisle", 3])),
+    (Side, st.sampled_from(Side)),
+    (Seat, SEATS),
+    (Seat | None, st.none() | SEATS),
+    (list[Seat], st.lists(SEATS, max_size=2)),
+    (dict[str, int], st.dictionaries(st.text(), st.integers(0, 9), max_size=2)),
+    (int | str, st.integers(0, 9) | st.text()),
+]
+
+
+@given(st.data())
+def test_every_value_of_a_type_is_an_answer_as_it_is_and_as_its_json(data: st.DataObject) -> None:
+    kind, values = data.draw(st.sampled_from(VALUES))
+    value = data.draw(values)
+    found = answer_type(kind)
+
+    answer = read_answer(found.schema, value)
+
+    assert found.value(answer) == value
+    if not isinstance(answer, str):  # a text stands for itself first
+        text = json.dumps(answer)
+        expected = answer if kind != int | str else text
+        assert read_answer(found.schema, text) == expected
+    else:
+        assert read_answer(found.schema, answer) == answer
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@given(st.sampled_from([kind for kind, _ in VALUES]), JSON)
+def test_whatever_is_given_fits_or_is_refused_with_a_reason(kind: Any, answer: Any) -> None:
+    found = answer_type(kind)
+    try:
+        read = read_answer(found.schema, answer)
+    except ValueError:
+        return
+    assert read_answer(found.schema, read) == read
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "answer"),
+    [
+        (bool, "Yes", True),
+        (bool, " no ", False),
+        (int, " 7 ", 7),
+        (float, "2.5", 2.5),
+        (Side, "AISLE", "aisle"),
+        (Literal[1, 2], "2", 2),
+        (date, " 2026-03-01 ", "2026-03-01"),
+        (Seat | None, "", None),
+        (str | None, "", None),
+        (list[int], "[1, 2]", [1, 2]),
+        (int | str, "7", "7"),
+        ({"oneOf": [{"const": "a", "title": "The first"}]}, "the first", "a"),
+        ({"type": "string", "enum": ["a"], "enumNames": ["First"]}, "first", "a"),
+        ({"type": "string", "format": "email"}, "ann@example.org", "ann@example.org"),
+    ],
+)
+def test_a_text_means_what_a_person_types(kind: Any, text: str, answer: object) -> None:
+    assert read_answer(answer_type(kind).schema, text) == answer
+
+
+@pytest.mark.parametrize(
+    ("kind", "given_", "problem"),
+    [
+        (str, 5, "it is not a text: 5"),
+        (int, "seven", "'seven' is not of type 'integer'"),
+        (int, True, "True is not of type 'integer'"),
+        (float, float("nan"), "NaN"),
+        (date, "2026-02-30", "'2026-02-30' is not a 'date'"),
+        (Side, "middle", "'middle' is not one of ['window', 'aisle']"),
+        (Seat, '{"row": 31}', "row: 31 is greater than the maximum of 30"),
+        (Seat, {"side": "aisle"}, "'row' is a required property"),
+        (Seat | None, {"row": 0}, "row: 0 is less than the minimum of 1"),
+        (list[int], '[1, "x"]', "1: 'x' is not of type 'integer'"),
+        ({"type": "string", "format": "email"}, "ann", "'ann' is not a 'email'"),
+        (Seat, object(), "is not data that JSON has"),
+    ],
+)
+def test_what_is_wrong_is_said(kind: Any, given_: object, problem: str) -> None:
+    with pytest.raises(ValueError) as error:  # noqa: PT011 - its text is compared
+        read_answer(answer_type(kind).schema, given_)
+    assert problem in str(error.value)
+
+
+@pytest.mark.parametrize("kind", ["text", None, 5, object(), {"type": "strin"}])
+def test_what_is_no_type_is_refused(kind: object) -> None:
+    with pytest.raises(ValueError, match="type"):
+        answer_type(kind)
+
+
+class Accept(BaseModel):
+    why: str
+
+
+class Decline(BaseModel):
+    """Another class with the same fields."""
+
+    why: str
+
+
+class Later(Decline):
+    until: date
+
+
+@pytest.mark.parametrize("kind", [Accept | Decline, list[Accept | Decline | None]])
+def test_classes_that_an_answer_does_not_tell_apart_are_refused(kind: object) -> None:
+    with pytest.raises(ValueError, match="Accept and Decline have the same data"):
+        answer_type(kind)
+    assert answer_type(Accept | Later).value({"why": "busy", "until": "2026-03-01"}) == Later(
+        why="busy", until=date(2026, 3, 1)
+    )
+
+
+def test_a_form_has_fields_and_choices() -> None:
+    schema = answer_type(Seat | None).schema
+    assert schema is not None
+
+    fields = fields_of(schema)
+
+    assert fields is not None
+    assert [(f.name, f.required, f.label) for f in fields] == [
+        ("row", True, "The row, from the front"),
+        ("side", False, "Side"),
+        ("note", False, "Note"),
+    ]
+    assert choices_of(fields[1].schema) == [("window", "window"), ("aisle", "aisle")]
+    assert fields_of(answer_type(int).schema or {}) is None

@@ -1,0 +1,365 @@
+"""Answers of people: the types that a question may have, and how an answer is read as one.
+
+A type is written as a JSON Schema, so that a form can show it and any process can check an answer.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, is_dataclass
+from dataclasses import fields as fields_of_class
+from datetime import date, datetime, time
+from functools import cache, lru_cache
+from typing import Any, NamedTuple, TypeAlias, cast
+from urllib.parse import urlsplit
+from uuid import UUID
+
+from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
+from pydantic_core import to_json
+
+from agent_brain.common.secrets import scrub
+from agent_brain.common.text import clean_json
+from agent_brain.common.values import error_lines
+from agent_brain.tools.schemas import read_schema
+
+AnswerKind: TypeAlias = Any
+"""``str`` for free text, any other type that pydantic validates, or a JSON Schema as a dict. Python
+has no type for them yet."""
+
+_YES = ("yes", "y", "true", "on", "ok")
+_NO = ("no", "n", "false", "off")
+_KINDS = {
+    "array": "a JSON list",
+    "boolean": "yes / no",
+    "integer": "a whole number",
+    "number": "a number",
+    "object": "a JSON object",
+    "string": "text",
+}
+_PLAIN = ("boolean", "integer", "number", "string")
+_FORMATS = {
+    "date": "a date such as 2026-12-31",
+    "date-time": "a time such as 2026-12-31T18:00",
+    "time": "a time such as 18:00",
+}
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerType:
+    """The type of the answer to a question.
+
+    Attributes:
+        schema: Its JSON Schema; None for free text.
+        adapter: Makes its values of JSON data; None if these are the values.
+    """
+
+    schema: dict[str, Any] | None = None
+    adapter: TypeAdapter[Any] | None = None
+
+    def value(self, answer: JsonValue) -> Any:
+        """Return the value that an answer, as :func:`read_answer` returns it, stands for.
+
+        Raises:
+            ValueError: What is wrong with it, beyond what the schema says.
+        """
+        answer = read_answer(self.schema, answer)  # one that was kept may be of another question
+        if self.adapter is None:
+            return answer
+        try:
+            return self.adapter.validate_json(json.dumps(answer), by_alias=True, by_name=True)
+        except ValidationError as error:
+            raise ValueError("; ".join(error_lines(error))) from None
+
+
+class Field(NamedTuple):
+    """A field of a form.
+
+    Attributes:
+        name: Its name.
+        schema: The schema of its values, which is no reference itself.
+        required: Whether it must be filled in.
+    """
+
+    name: str
+    schema: dict[str, Any]
+    required: bool
+
+    @property
+    def label(self) -> str:
+        """What a person reads beside it."""
+        return str(self.schema.get("description") or self.schema.get("title") or self.name)
+
+
+def answer_type(kind: AnswerKind) -> AnswerType:
+    """Return the type of an answer.
+
+    Raises:
+        ValueError: ``kind`` is no type that pydantic validates, or no JSON Schema.
+    """
+    if kind is str:
+        return AnswerType()
+    if isinstance(kind, Mapping):
+        if problems := read_schema(kind).problems:
+            raise ValueError("; ".join(problems))
+        return AnswerType(dict(kind))
+    try:
+        return _known_type(kind)
+    except TypeError:  # a type that cannot be hashed
+        return _type_of(kind)
+
+
+def _type_of(kind: AnswerKind) -> AnswerType:
+    try:
+        if isinstance(kind, str) or kind is None:
+            raise TypeError("it is a value, not a type")
+        adapter: TypeAdapter[Any] = TypeAdapter(kind)
+        schema = adapter.json_schema()
+    except Exception as error:  # pydantic raises various errors for what is not a type
+        why = (str(error) or type(error).__name__).splitlines()[0].rstrip(". ")
+        raise ValueError(f"{kind!r} is not a type that pydantic validates: {why}") from error
+    if alike := _alike(schema, schema.get("$defs", {})):
+        raise ValueError(
+            f"{' and '.join(alike)} have the same data, so an answer does not say which of them it "
+            "is: give each a field of its own, such as kind: Literal['a'] = 'a'"
+        )
+    return AnswerType(schema, adapter)
+
+
+def _alike(schema: Any, classes: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Return the names of two classes that are choices of a schema and have the same data."""
+    if isinstance(schema, list):
+        return next(filter(None, (_alike(each, classes) for each in schema)), None)
+    if not isinstance(schema, Mapping):
+        return None
+    seen: dict[str, str] = {}
+    for choice in schema.get("anyOf", ()):
+        name = str(choice.get("$ref", "")).rpartition("/")[2]
+        if (found := classes.get(name)) is not None:
+            told = {key: each for key, each in found.items() if key not in ("title", "description")}
+            if (other := seen.setdefault(json.dumps(told, sort_keys=True), name)) != name:
+                return other, name
+    return _alike([*schema.values()], classes)
+
+
+_known_type = lru_cache(maxsize=256)(_type_of)
+
+
+def read_answer(schema: Mapping[str, Any] | None, given: Any) -> JsonValue:
+    """Return an answer as JSON data.
+
+    A text may be what a person types: a word of a choice in any case, ``yes``, a number, JSON, or
+    the values of a list, one a line or with commas between them.
+
+    Args:
+        schema: What it must fit; None for free text.
+        given: A text, JSON data, or an object that pydantic writes as such.
+
+    Raises:
+        ValueError: What is wrong with it.
+    """
+    if schema is None:
+        if not isinstance(given, str):
+            raise ValueError(f"it is not a text: {given!r}")
+        return given
+    validator = read_schema(schema).validator.evolve(format_checker=_formats())
+    refused: list[tuple[bool, str]] = []
+    for candidate in _meanings(given, schema) if isinstance(given, str) else [_as_json(given)]:
+        errors = [_most_telling(error) for error in validator.iter_errors(candidate)]
+        if not errors:
+            return candidate
+        other_kind = any(error.validator == "type" and not error.path for error in errors)
+        refused.append((other_kind, "; ".join(map(_line, errors))))
+    raise ValueError(min(refused, key=lambda found: found[0])[1])
+
+
+def asked_again(prompt: str, error: ValueError) -> str:
+    """Return a question with what was wrong with its answer, without secrets."""
+    return f"{prompt}\n\nThat could not be used: {scrub(str(error))}"
+
+
+def _as_json(given: Any) -> JsonValue:
+    try:
+        written = to_json(_as_given(given), by_alias=True, inf_nan_mode="constants")
+        return cast("JsonValue", clean_json(json.loads(written, parse_constant=_refuse)))
+    except (ValueError, RecursionError) as error:  # also of what pydantic cannot write
+        raise ValueError(f"{given!r} is not data that JSON has: {error}") from None
+
+
+def _as_given(given: Any) -> Any:
+    """Return data of which an equal object can be made: with secrets and all fields."""
+    from pydantic import RootModel, Secret, SecretBytes, SecretStr
+
+    if isinstance(given, Secret | SecretStr | SecretBytes):
+        return given.get_secret_value()
+    if isinstance(given, RootModel):
+        return _as_given(given.root)
+    if isinstance(given, BaseModel):
+        fields = type(given).model_fields.items()
+        named = {_key_of(name, f.validation_alias): getattr(given, name) for name, f in fields}
+        return _as_given({**named, **(given.model_extra or {})})
+    if is_dataclass(given) and not isinstance(given, type):
+        return {each.name: _as_given(getattr(given, each.name)) for each in fields_of_class(given)}
+    if isinstance(given, Mapping):
+        return {key: _as_given(value) for key, value in given.items()}
+    if isinstance(given, list | tuple | set | frozenset):
+        return [_as_given(each) for each in given]
+    return given
+
+
+def _key_of(name: str, alias: object) -> str:
+    """Return the name under which a schema has a field."""
+    from pydantic import AliasChoices
+
+    if isinstance(alias, AliasChoices):
+        alias = next((each for each in alias.choices if isinstance(each, str)), None)
+    return alias if isinstance(alias, str) else name
+
+
+def _meanings(text: str, schema: Mapping[str, Any]) -> Iterator[JsonValue]:
+    """Yield what a text may mean, the most literal first."""
+    text = clean_json(text)
+    word = text.strip()
+    if not word:
+        yield None
+    yield text
+    yield word
+    for value, name in choices_of(schema):
+        if word.casefold() in (str(value).casefold(), name.casefold()):
+            yield value
+    if word.casefold() in (*_YES, *_NO):
+        yield word.casefold() in _YES
+    with suppress(ValueError, RecursionError):
+        yield json.loads(word, parse_constant=_refuse)
+    if (item := item_of(schema)) is not None and not word.startswith("["):
+        parts = word.splitlines() if "\n" in word else word.split(",")
+        yield [read_answer(item, part.strip()) for part in parts if part.strip()]
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"JSON has no {constant}")
+
+
+def _most_telling(error: Any) -> Any:
+    """Return the error of the alternative that was most likely meant."""
+    from jsonschema.exceptions import best_match
+
+    return best_match([error])
+
+
+def _line(error: Any) -> str:
+    place = ".".join(map(str, error.absolute_path))
+    return f"{place}: {error.message}" if place else str(error.message)
+
+
+@cache
+def _formats() -> Any:
+    """Return the checks of formats that forms have fields for."""
+    from jsonschema import FormatChecker
+
+    checker = FormatChecker(formats=())
+    checks: dict[str, Callable[[str], object]] = {
+        "date": lambda text: bool(_DATE.fullmatch(text)) and date.fromisoformat(text),
+        "date-time": datetime.fromisoformat,
+        "time": time.fromisoformat,
+        "uuid": UUID,
+        "email": lambda text: all(text.partition("@")),
+        "uri": lambda text: bool(urlsplit(text).scheme),
+    }
+    for name, check in checks.items():
+        checker.checks(name, raises=ValueError)(
+            lambda value, check=check: not isinstance(value, str) or bool(check(value))
+        )
+    return checker
+
+
+def plain_schema(schema: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
+    """Return a schema that is no reference itself and without null, and whether null fits it."""
+    found = _resolved(schema, schema)
+    members = found.get("anyOf", found.get("oneOf", ()))
+    others = [member for member in members if member.get("type") != "null"]
+    if not len(members) > len(others) == 1:
+        return found, False
+    rest = {key: part for key, part in found.items() if key not in ("anyOf", "oneOf")}
+    return {**_resolved(others[0], schema), **rest}, True
+
+
+def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> dict[str, Any]:
+    found = {**schema}
+    for _ in range(8):  # a reference may lead to another one
+        if not isinstance(reference := found.pop("$ref", None), str):
+            break
+        found = {**root.get("$defs", {}).get(reference.rpartition("/")[2], {}), **found}
+    return found
+
+
+def fields_of(schema: Mapping[str, Any]) -> list[Field] | None:
+    """Return the fields of a form; None if answers are not objects with named fields."""
+    form, _ = plain_schema(schema)
+    if form.get("type") != "object" or not form.get("properties"):
+        return None
+    required = form.get("required", ())
+    definitions = {"$defs": schema["$defs"]} if "$defs" in schema else {}
+    return [
+        Field(name, {**_resolved(_named(name, part), schema), **definitions}, name in required)
+        for name, part in form["properties"].items()
+    ]
+
+
+def _named(name: str, part: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a field with a title of its own, not that of a class that it refers to."""
+    own = {"title": name.replace("_", " ").title(), "description": ""} if "$ref" in part else {}
+    return own | {**part}
+
+
+def item_of(schema: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the schema of the values of a list; None if answers are no lists of plain values."""
+    plain, _ = plain_schema(schema)
+    items = plain.get("items")
+    if plain.get("type") != "array" or not isinstance(items, Mapping) or "prefixItems" in plain:
+        return None
+    item = {**_resolved(items, schema), **({"$defs": schema["$defs"]} if "$defs" in schema else {})}
+    return item if choices_of(item) or plain_schema(item)[0].get("type") in _PLAIN else None
+
+
+def words_for(schema: Mapping[str, Any]) -> str:
+    """Return what kind of answer fits, for a person who types it."""
+    plain, nullable = plain_schema(schema)
+    if choices := choices_of(schema):
+        words = " / ".join(name for _, name in choices)
+    elif (item := item_of(schema)) is not None:
+        words = f"{words_for(item)}; several with commas"
+    elif fields := fields_of(schema):
+        names = (
+            f"{each.name} ({words_for(each.schema)}{'' if each.required else ', optional'})"
+            for each in fields
+        )
+        words = f"a JSON object with {', '.join(names)}"
+    else:
+        kind = str(plain.get("type"))
+        words = _FORMATS.get(plain.get("format", ""), _KINDS.get(kind, "JSON"))
+        least, most = plain.get("minimum"), plain.get("maximum")
+        words += "" if least is None else f" from {least}"
+        words += "" if most is None else f" to {most}"
+    return f"{words}, or nothing" if nullable else words
+
+
+def choices_of(schema: Mapping[str, Any]) -> list[tuple[JsonValue, str]]:
+    """Return the values that an answer is chosen from, with their names; empty if it is not."""
+    plain, _ = plain_schema(schema)
+    if plain.get("type") == "boolean":
+        return []
+    if "const" in plain:
+        return [(plain["const"], str(plain["const"]))]
+    titled = plain.get("oneOf", plain.get("anyOf", ()))
+    if titled and all("const" in each for each in titled):
+        return [(each["const"], str(each.get("title", each["const"]))) for each in titled]
+    values = plain.get("enum", ())
+    names = plain.get("enumNames", ())  # as in the forms of MCP
+    return [
+        (value, str(names[index] if index < len(names) else value))
+        for index, value in enumerate(values)
+    ]
