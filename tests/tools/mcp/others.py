@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import subprocess
 import sys
@@ -15,7 +16,7 @@ PYTHON = f"python-{len(PYTHON_PACKAGES)}"  # there when these are installed
 NODE_PACKAGES = tuple(
     f"@modelcontextprotocol/server-{name}" for name in ("everything", "filesystem", "memory")
 )
-INSTALL_SECONDS = 280  # a busy machine takes four times as long as an idle one
+INSTALL_SECONDS = 140  # an idle machine takes 25; two processes may try, within the limit of a test
 
 
 def install(folder: Path) -> Path:
@@ -23,6 +24,13 @@ def install(folder: Path) -> Path:
 
     A part that cannot be installed, for want of a network or of npm, is just not there.
     """
+    with (folder / "lock").open("w") as lock:  # of the processes that run the tests, one installs
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        _install_what_is_missing(folder)
+    return folder
+
+
+def _install_what_is_missing(folder: Path) -> None:
     steps: list[list[list[str]]] = []
     if not (folder / PYTHON).exists():
         venv = str(folder / "venv")
@@ -50,7 +58,6 @@ def install(folder: Path) -> Path:
         except subprocess.TimeoutExpired:
             process.kill()
             process.communicate()
-    return folder
 
 
 def _start(commands: list[list[str]]) -> subprocess.Popen[bytes]:
