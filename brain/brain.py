@@ -351,7 +351,7 @@ class Brain(AsyncResource, Generic[OutputT_co]):
                 (``request.deps``) of this run need, such as who asks or a database. It is never
                 stored, so :meth:`resume` takes it again.
             **options: ``llm=``, ``tools=``, ``limits=``, ``prompt=`` and ``output_type=`` for
-                this run (:class:`~agent_brain.one_run.RunOptions`).
+                this run (:class:`RunOptions`).
 
         Raises:
             BrainUseError: The task is empty, or an option makes no sense.

@@ -105,7 +105,7 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.states.routed import RoutedState as RoutedState
     from agent_brain.states.session_state import Notes as Notes
     from agent_brain.states.sleep import Sleep as Sleep
-    from agent_brain.states.sources import Source as Source
+    from agent_brain.states.sources import CitedSource as CitedSource
     from agent_brain.states.stored_answer import TellState as TellState
     from agent_brain.states.summarizing import model_summarizer as model_summarizer
     from agent_brain.states.usage import Usage as Usage

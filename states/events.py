@@ -26,7 +26,7 @@ from agent_brain.common.text import clean, clean_json, to_compact_json, to_json_
 from agent_brain.memories.message import Attachment, Message
 from agent_brain.memories.recall.results import RecalledItem
 from agent_brain.states.errors import RecordedError
-from agent_brain.states.sources import Source
+from agent_brain.states.sources import CitedSource
 from agent_brain.states.usage import Usage
 from agent_brain.tools.action import Action
 
@@ -295,7 +295,7 @@ class SourcesCited(Event):
     """
 
     kind: ClassVar[Literal["sources_cited"]] = "sources_cited"
-    sources: tuple[Source, ...]
+    sources: tuple[CitedSource, ...]
     response_id: str | None = None
 
 

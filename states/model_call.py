@@ -61,7 +61,7 @@ from agent_brain.states.models.llm import LLM, ArgumentsDelta, Finish, Piece, Pr
 from agent_brain.states.models.think_tags import ThinkTags
 from agent_brain.states.partial import PartialReader
 from agent_brain.states.pipeline import Pipeline
-from agent_brain.states.sources import CITATIONS, Source, sources_of
+from agent_brain.states.sources import CITATIONS, CitedSource, sources_of
 from agent_brain.states.trimming import without_oldest
 from agent_brain.states.usage import NOTHING, Usage
 from agent_brain.states.work import Work, WorkContext
@@ -127,7 +127,7 @@ class ModelCall(Work):
     text: str
     actions: list[Action]
     attachments: tuple[Attachment, ...] = ()
-    sources: tuple[Source, ...] = ()
+    sources: tuple[CitedSource, ...] = ()
     finish: Finish | None
     usage: Usage | None
     output: Any

@@ -1,4 +1,4 @@
-"""The pages that a model cites, from the forms in which providers tell them."""
+"""The pages that a model cites, read from the forms of the providers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PAGE = re.compile(r"https?://[^\s/]\S*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class CitedSource:
     """A page that a model cites.
 
     Attributes:
@@ -28,7 +28,7 @@ class Source:
     places: tuple[tuple[int, int], ...] = ()
 
 
-def sources_of(citations: object) -> tuple[Source, ...]:
+def sources_of(citations: object) -> tuple[CitedSource, ...]:
     """Return the pages in what a provider says of citations, each once.
 
     A citation is an address, as of Perplexity, or an object with ``url`` and ``title``, as of
@@ -44,7 +44,7 @@ def sources_of(citations: object) -> tuple[Source, ...]:
             start, end = _index(page, "start"), _index(page, "end")
             if 0 <= start < end:
                 places.setdefault(url, []).append((start, end))
-    return tuple(Source(url, title, (*places.get(url, ()),)) for url, title in titles.items())
+    return tuple(CitedSource(url, title, (*places.get(url, ()),)) for url, title in titles.items())
 
 
 def _index(cited: Mapping[str, object], name: str) -> int:

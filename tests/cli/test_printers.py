@@ -37,7 +37,7 @@ from agent_brain.states.events import (
     StuckDetected,
     TextDelta,
 )
-from agent_brain.states.sources import Source
+from agent_brain.states.sources import CitedSource
 from agent_brain.states.usage import Usage
 from agent_brain.tools import Action
 from tests.support.own_events import FIELDS, PagesRead
@@ -169,7 +169,9 @@ def test_rare_events_are_shown():
 
 
 def test_what_an_answer_cites_is_listed_after_it():
-    cited = SourcesCited((Source("https://a.org/x", "A\n\x1b[31mpage"), Source("https://b.org")))
+    cited = SourcesCited(
+        (CitedSource("https://a.org/x", "A\n\x1b[31mpage"), CitedSource("https://b.org"))
+    )
     events = [TextDelta("It rains."), cited, cited, RunFinished("done", "It rains.")]
     listed = "  sources   A ␛[31mpage  https://a.org/x\n            https://b.org\n"
     assert live(*events) == f"It rains.\n\n{listed}"

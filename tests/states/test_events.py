@@ -18,6 +18,7 @@ from agent_brain.states import (
     ActionFinished,
     ActionRequested,
     AgentEvent,
+    CitedSource,
     Event,
     MessageReceived,
     OtherEvent,
@@ -26,7 +27,6 @@ from agent_brain.states import (
     RunFailed,
     RunFinished,
     RunStarted,
-    Source,
     TextDelta,
     Usage,
 )
@@ -138,7 +138,7 @@ BY_HINT = {
     "items": st.lists(
         st.builds(RecalledItem, st.text(), st.none() | st.floats(0, 1), st.none() | st.text())
     ).map(tuple),
-    "sources": st.lists(st.builds(Source, st.text(), st.text()), max_size=2).map(tuple),
+    "sources": st.lists(st.builds(CitedSource, st.text(), st.text()), max_size=2).map(tuple),
     "refused": st.dictionaries(st.text(), st.integers(0), max_size=2),
     **dict.fromkeys(["ids", "added", "replaced"], st.lists(st.text(), max_size=2).map(tuple)),
     **dict.fromkeys(

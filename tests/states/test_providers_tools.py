@@ -16,11 +16,11 @@ from agent_brain.memories import Attachment
 from agent_brain.states import (
     ActionRequested,
     AttachmentReceived,
+    CitedSource,
     Finish,
     Hook,
     ModelResponse,
     ProviderToolCalled,
-    Source,
     SourcesCited,
     StateDefinitionError,
 )
@@ -108,20 +108,20 @@ async def test_citations_are_kept_with_the_message(chunks: list[Raw], kept: list
     assert result.messages[-1].metadata["citations"] == kept
 
 
-CITES: dict[str, tuple[Any, list[Source]]] = {
-    "Chat Completions": ([CITED], [Source("https://example.org/a", "A", ((0, 4),))]),
-    "Responses": ([CITED["url_citation"]], [Source("https://example.org/a", "A", ((0, 4),))]),
+CITES: dict[str, tuple[Any, list[CitedSource]]] = {
+    "Chat Completions": ([CITED], [CitedSource("https://example.org/a", "A", ((0, 4),))]),
+    "Responses": ([CITED["url_citation"]], [CitedSource("https://example.org/a", "A", ((0, 4),))]),
     "Anthropic": (
         [{"type": "web_search_result_location", "url": "http://e.org", "cited_text": "Oslo"}],
-        [Source("http://e.org")],
+        [CitedSource("http://e.org")],
     ),
     "Perplexity": (
         ["https://e.org/1", "https://e.org/2"],
-        [Source("https://e.org/1"), Source("https://e.org/2")],
+        [CitedSource("https://e.org/1"), CitedSource("https://e.org/2")],
     ),
     "each once, with its title": (
         ["https://e.org", {"url": "https://e.org", "title": "E"}, {"url": "https://e.org"}],
-        [Source("https://e.org", "E")],
+        [CitedSource("https://e.org", "E")],
     ),
     "no page": (
         [
@@ -138,14 +138,14 @@ CITES: dict[str, tuple[Any, list[Source]]] = {
         ],
         [],
     ),
-    "no title": ([{"url": "HTTPS://e.org", "title": {}}], [Source("HTTPS://e.org")]),
+    "no title": ([{"url": "HTTPS://e.org", "title": {}}], [CitedSource("HTTPS://e.org")]),
     "no list": ({"url": "https://e.org"}, []),
 }
 
 
 @pytest.mark.parametrize(("cited", "pages"), CITES.values(), ids=CITES)
 async def test_pages_that_a_model_cites_are_told_and_kept_in_one_form(
-    cited: Any, pages: list[Source]
+    cited: Any, pages: list[CitedSource]
 ):
     turn = ["Oslo.", Finish("stop", metadata={"citations": cited})]
     brain = Brain("react", llm=ScriptedLLM([turn]))
@@ -260,7 +260,7 @@ async def test_a_hook_that_changes_a_response_says_what_it_cites():
     assert (message.content, message.metadata) == ("Paris.", {})
 
 
-def sources_in(events: list[Any]) -> list[list[Source]]:
+def sources_in(events: list[Any]) -> list[list[CitedSource]]:
     return [[*event.sources] for event in events if isinstance(event, SourcesCited)]
 
 
@@ -279,7 +279,7 @@ async def test_calls_of_claudes_tools_are_told_kept_and_sent_back():
     assert not [e for e in events if isinstance(e, ActionRequested)], "it is not for us to run"
     assert not message.tool_calls
     assert message.metadata["citations"] == [{"url": "https://e.org", "cited_text": "Oslo"}]
-    assert sources_in(events) == [[Source("https://e.org")]]
+    assert sources_in(events) == [[CitedSource("https://e.org")]]
     called = message.metadata["provider_calls"]
     assert [call["name"] for call in called] == ["web_search"]  # type: ignore[union-attr, call-overload, index]
     first, second = (request.body for request in server.requests)
@@ -323,7 +323,7 @@ async def test_calls_of_openais_tools_are_told_with_pictures_and_citations():
     message = (await brain.memory.dump())[-1]
     assert message.attachments == (picture,)
     assert message.metadata["citations"] == [CITED["url_citation"]]
-    assert sources_in(events) == [[Source("https://example.org/a", "A", ((0, 4),))]]
+    assert sources_in(events) == [[CitedSource("https://example.org/a", "A", ((0, 4),))]]
     sent = [each["type"] for each in server.requests[0].body["tools"]]
     assert sent == ["web_search", "code_interpreter"]
 
@@ -376,7 +376,7 @@ async def test_gemini_counts_bytes_and_its_sources_have_places_in_characters():
         events = await events_of(Brain("react", llm=llm), "Where?")
         await llm.aclose()
     [cited] = [event for event in events if isinstance(event, SourcesCited)]
-    assert cited.sources == (Source("https://e.org/a", "A", ((7, 18),)),)
+    assert cited.sources == (CitedSource("https://e.org/a", "A", ((7, 18),)),)
     assert "Ærlig: Øst er øst."[7:18] == "Øst er øst."
 
 
@@ -433,4 +433,4 @@ async def test_calls_and_pictures_of_any_model_are_recorded_and_replayed(tmp_pat
     assert calls_in(events) == [("web_search", {"query": "oslo"}, "E")]
     assert again.equal, str(again)
     assert calls_in([*again.events]) == calls_in(events)
-    assert sources_in([*again.events]) == sources_in(events) == [[Source("https://e.org")]]
+    assert sources_in([*again.events]) == sources_in(events) == [[CitedSource("https://e.org")]]

@@ -33,7 +33,7 @@ from agent_brain.states.events import (
     ToolProgress,
     UsageReported,
 )
-from agent_brain.states.sources import Source
+from agent_brain.states.sources import CitedSource
 from agent_brain.states.usage import Usage
 from agent_brain.tools.action import Action
 
@@ -87,7 +87,7 @@ inner_events: st.SearchStrategy[Any] = st.one_of(
     st.builds(_finished, action=actions, at=places, is_error=st.booleans()),
     st.builds(
         SourcesCited,
-        sources=st.just((Source("https://e.org/a", "é"), Source("https://e.org/b"))),
+        sources=st.just((CitedSource("https://e.org/a", "é"), CitedSource("https://e.org/b"))),
         response_id=responses,
         at=places,
     ),

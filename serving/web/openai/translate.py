@@ -35,7 +35,7 @@ from agent_brain.states.events import (
     TextDelta,
     UsageReported,
 )
-from agent_brain.states.sources import Source
+from agent_brain.states.sources import CitedSource
 from agent_brain.tools.action import Action
 from agent_brain.tools.answers import words_for
 
@@ -94,7 +94,7 @@ class OpenAITranslator(Translator[Json]):
         self._said = False
         self._waiting_calls: list[Action] = []
         self._questions: list[str] = []
-        self._cited: dict[str, tuple[Source, str | None]] = {}  # with the response, by addresses
+        self._cited: dict[str, tuple[CitedSource, str | None]] = {}
 
     @property
     def enough(self) -> bool:  # type: ignore[override]
