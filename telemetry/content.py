@@ -13,7 +13,12 @@ from agent_brain.memories.message import Message
 from agent_brain.states.hook_requests import ModelRequest, ModelResponse
 from agent_brain.tools.action import Action
 
-_FINISH = {"tool_calls": "tool_call", "refusal": "content_filter", "unknown": "stop"}
+_FINISH = {
+    "tool_calls": "tool_call",
+    "refusal": "content_filter",
+    "pause": "length",
+    "unknown": "stop",
+}
 
 
 def of_request(request: ModelRequest) -> dict[str, Any]:

@@ -29,7 +29,7 @@ class Thought(str):
 
 
 FinishReason: TypeAlias = Literal[
-    "stop", "tool_calls", "length", "content_filter", "refusal", "unknown"
+    "stop", "tool_calls", "length", "content_filter", "refusal", "pause", "unknown"
 ]
 
 
@@ -41,6 +41,7 @@ class Finish:
         reason: Why the model stopped: ``"stop"`` and ``"tool_calls"`` mean a complete response;
             ``"length"`` that it was cut off at the token limit; ``"content_filter"`` that the
             provider withheld or cut it; ``"refusal"`` that the model declined to answer;
+            ``"pause"`` that it continues when it is sent back, which :class:`LiteLLM` does;
             ``"unknown"`` any other reason.
         provider_data: Data to send back to the provider with this message in later requests, as
             JSON values, such as signed thinking blocks. It is stored in the message's

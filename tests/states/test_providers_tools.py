@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 
 from agent_brain import Brain, LiteLLM, MessagesMemory, tool
-from agent_brain.memories import Attachment
+from agent_brain.memories import Attachment, Role
 from agent_brain.states import (
     ActionRequested,
     AttachmentReceived,
@@ -24,6 +24,7 @@ from agent_brain.states import (
     SourcesCited,
     StateDefinitionError,
 )
+from agent_brain.states.models.litellm.pauses import MOST_PAUSES
 from agent_brain.states.models.llm import ProviderCall
 from agent_brain.testing import ScriptedLLM
 from tests.states.test_litellm_wire import (
@@ -291,6 +292,70 @@ async def test_calls_of_claudes_tools_are_told_kept_and_sent_back():
         "web_search_tool_result",
     ]
     assert blocks[2]["content"][0]["encrypted_content"] == "sealed"
+
+
+def search_number(n: int) -> list[dict[str, Any]]:
+    called, found = deepcopy(CLAUDE_SEARCHES[:2])
+    return [{**called, "id": f"srvtoolu_{n}"}, {**found, "tool_use_id": f"srvtoolu_{n}"}]
+
+
+@LITELLM_LOOKS
+@pytest.mark.parametrize("words", ["Let me look. ", ""])
+async def test_a_response_that_claude_pauses_is_sent_back_and_continued(words: str):
+    said = [claude_text(words)] if words else []
+    pages = [
+        claude(*said, *search_number(1), stop="pause_turn"),
+        claude(*search_number(2), stop="pause_turn"),
+        claude(claude_text("Oslo.")),
+    ]
+    with OpenAIServer(pages) as server:
+        llm = model_of(server, CLAUDE, provider_tools=["web_search"])
+        brain = Brain("react", llm=llm)
+        result = await brain.run("Which city?")
+        await llm.aclose()
+
+    assert (result.answer, result.finish_reason) == (f"{words}Oslo.", "stop")
+    assert result.usage.requests == 3
+    [message] = [m for m in result.messages if m.role is Role.ASSISTANT]
+    assert [call["id"] for call in message.metadata["provider_calls"]] == [  # type: ignore[union-attr, call-overload, index]
+        "srvtoolu_1",
+        "srvtoolu_2",
+    ]
+    *_, third = (request.body["messages"] for request in server.requests)
+    assert [m["role"] for m in third] == ["user", "assistant"]
+    kinds = [block["type"] for block in third[1]["content"]]
+    searches = ["server_tool_use", "web_search_tool_result"] * 2
+    assert kinds == [*(["text"] if words else []), *searches]
+
+
+@LITELLM_LOOKS
+async def test_a_response_that_is_paused_again_and_again_is_cut_off():
+    pages = [claude(*search_number(n), stop="pause_turn") for n in range(MOST_PAUSES + 1)]
+    pages[0] = claude(claude_text("I look."), *search_number(0), stop="pause_turn")
+    with OpenAIServer(pages) as server:
+        llm = model_of(server, CLAUDE, provider_tools=["web_search"])
+        result = await Brain("react", llm=llm).run("Which city?")
+        await llm.aclose()
+
+    assert (result.answer, result.finish_reason) == ("I look.", "length")
+    assert len(server.requests) == MOST_PAUSES + 1
+
+
+@LITELLM_LOOKS
+async def test_places_of_citations_are_those_of_the_whole_text():
+    first = {"type": "output_text", "text": "First. ", "annotations": []}
+    page = items({"type": "message", "id": "a", "role": "assistant", "content": [first]})
+    delta = {"type": "response.output_text.delta", "output_index": 0, "delta": "First. "}
+    before = f"data: {json.dumps(delta)}\n\n"
+    at = page.body.index("data: ", 1)
+    page = Page(page.body[:at] + before + page.body[at:], page.content_type)
+    with OpenAIServer([page]) as server:
+        llm = model_of(server, "openai/responses/gpt-4.1", provider_tools=["web_search"])
+        events = await events_of(Brain("react", llm=llm), "Which city?")
+        await llm.aclose()
+
+    [[cited]] = sources_in(events)
+    assert [events[-1].answer[start:end] for start, end in cited.places] == ["Oslo"]
 
 
 @LITELLM_LOOKS

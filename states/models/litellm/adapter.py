@@ -30,6 +30,7 @@ from agent_brain.states.models.litellm.attempt import Attempt
 from agent_brain.states.models.litellm.errors import requested_wait
 from agent_brain.states.models.litellm.faults import faults_of
 from agent_brain.states.models.litellm.messages import origin, to_wire
+from agent_brain.states.models.litellm.pauses import through_pauses
 from agent_brain.states.models.litellm.provider_tools import ProviderTool, faults_in, wire_tools
 from agent_brain.states.models.litellm.schemas import response_format
 from agent_brain.states.models.litellm.usage import PRICES
@@ -310,7 +311,22 @@ class LiteLLM(LLM):
         tools: Sequence[BaseTool],
         output_type: type[BaseModel] | None,
     ) -> AsyncIterator[Piece]:
-        """Make one attempt: the only place where a request is sent.
+        """Make one attempt; a response of Claude with its own tools may take several requests."""
+
+        def ask(sent: Sequence[Message]) -> AsyncIterator[Piece]:
+            return self._ask(number, sent, tools, output_type)
+
+        may_pause = "claude" in self.family and (self.provider_tools or self.params.get("tools"))
+        return through_pauses(ask, messages) if may_pause else ask(messages)
+
+    def _ask(
+        self,
+        number: int,
+        messages: Sequence[Message],
+        tools: Sequence[BaseTool],
+        output_type: type[BaseModel] | None,
+    ) -> AsyncIterator[Piece]:
+        """Make one request: the only place where one is sent.
 
         Args:
             number: The number of the attempt, from 1.

@@ -66,6 +66,7 @@ class ChunkReader:
         self._noted: list[ProviderCall] = []  # and not yielded yet
         self._called: set[str] = set()  # ids of all that were noted
         self._served: dict[str, _CallParts] = {}  # calls that Claude's servers run
+        self._paused = False
         self._reasoning: list[str] = []
         self._half_text = self._half_thought = ""
         self._thinking = _Thinking()
@@ -120,6 +121,7 @@ class ChunkReader:
             kept = self._message.setdefault("provider_specific_fields", {})
             assert isinstance(kept, dict)
             kept |= {name: list(value) for name, value in sent.items()}
+        self._paused = self._paused or fields.get("stop_reason") == "pause_turn"
         if "citation" in fields:
             self.keep("citations", [fields["citation"]])
         for call in fields.get("server_tool_calls") or ():
@@ -171,6 +173,8 @@ class ChunkReader:
         reason = _REASONS.get(reported, "unknown")
         if reason == "content_filter" and self._family in _REFUSING:
             reason = "refusal"
+        if self._paused:  # which litellm calls "length"
+            reason = "pause"
         if reason == "stop" and self._calls:  # as some servers report
             reason = "tool_calls"
         metadata: dict[str, JsonValue] = {**self._metadata}

@@ -53,12 +53,12 @@ def to_wire(
         if message.role is Role.ASSISTANT:
             if own and sees and "gemini" in family:  # the models that draw, and are asked for more
                 entry["images"] = [each.to_dict() for each in own if _is_picture(each)]
-            if not message.content.strip():
-                if not message.tool_calls and not own:
-                    continue
-                entry["content"] = None if message.tool_calls else _notes(own)
             _name_calls(entry)
             _add_provider_data(entry, message.metadata.get("provider_data"), family)
+            if not message.content.strip():
+                if not entry.get("tool_calls") and not own:
+                    continue
+                entry["content"] = None if entry.get("tool_calls") else _notes(own)
         wire.append(entry)
     return wire[::-1]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, get_args
 from zlib import crc32
 
@@ -126,21 +126,28 @@ def gemini_calls(candidate: Mapping[str, Any], code: dict[str, Any]) -> Iterator
 def in_characters(citations: Iterable[Any], text: str) -> list[Any]:
     """Return citations of Gemini, which counts bytes, with places in characters of the text."""
     written = text.encode()
+    return [
+        _placed(cited, lambda place: len(written[:place].decode(errors="ignore")))
+        for cited in citations
+    ]
 
-    def converted(cited: Any) -> Any:
-        if not isinstance(cited, Mapping):
-            return cited
-        places = {
-            name: len(written[: cited[name]].decode(errors="ignore"))
-            for name in ("start_index", "end_index")
-            if isinstance(cited.get(name), int)
-        }
-        inner = (
-            {"url_citation": converted(cited["url_citation"])} if "url_citation" in cited else {}
-        )
-        return {**cited, **places, **inner}
 
-    return [converted(cited) for cited in citations]
+def moved(cited: Any, start: int) -> Any:
+    """Return a citation of a part of a text, with places in the text, where the part starts."""
+    return _placed(cited, lambda place: start + place)
+
+
+def _placed(cited: Any, place_of: Callable[[int], int]) -> Any:
+    if not isinstance(cited, Mapping):
+        return cited
+    places = {
+        name: place_of(cited[name])
+        for name in ("start_index", "end_index")
+        if isinstance(cited.get(name), int)
+    }
+    page = cited.get("url_citation")
+    inner = {} if page is None else {"url_citation": _placed(page, place_of)}
+    return {**cited, **places, **inner}
 
 
 def _readable(content: Any) -> Any:

@@ -6,7 +6,12 @@ from collections.abc import Iterator
 from typing import Any, Self
 
 from agent_brain.states.models.litellm.chunks import ChunkReader
-from agent_brain.states.models.litellm.provider_tools import IMAGE, gemini_calls, response_call
+from agent_brain.states.models.litellm.provider_tools import (
+    IMAGE,
+    gemini_calls,
+    moved,
+    response_call,
+)
 
 _COUNTS = (
     "prompt_tokens",
@@ -39,6 +44,7 @@ class StreamWatch:
     def __init__(self, stream: Any, reader: ChunkReader, outer: Any) -> None:
         self._reader, self._outer = reader, outer
         self._code: dict[str, Any] = {}  # of Gemini, that runs
+        self._written = 0  # characters in complete items of a response of OpenAI
         self.refusal = ""
         self.reason = ""
         self._stream = stream
@@ -118,7 +124,9 @@ class StreamWatch:
             url = f"data:image/{kind};base64,{item['result']}"
             self._reader.keep("images", [{"type": "image_url", "image_url": {"url": url}}])
         for part in item.get("content") or ():
-            self._reader.keep("citations", part.get("annotations") or [])
+            cited = [moved(each, self._written) for each in part.get("annotations") or []]
+            self._reader.keep("citations", cited)
+            self._written += len(part.get("text") or "")
 
 
 def _mend(delta: Any) -> None:
