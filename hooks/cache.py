@@ -168,7 +168,8 @@ class CallCache(Hook):
         """Keep a response that is complete."""
         complete = response.finish_reason in (None, "stop", "tool_calls")
         whole = all(action.unparsed is None for action in response.actions)
-        if not (complete and whole and (response.text.strip() or response.actions)):
+        says = response.text.strip() or response.actions or response.metadata.get("images")
+        if not (complete and whole and says):
             return
         data = {name: getattr(response, name) for name in ("text", "thoughts")}
         data |= {name: dict(getattr(response, name)) for name in ("provider_data", "metadata")}

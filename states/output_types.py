@@ -120,8 +120,8 @@ class Shape(Generic[T]):
             for scalar in _scalars_in(text):
                 try:
                     return self._from_scalar(scalar)
-                except ValidationError:
-                    pass
+                except ValidationError as error:
+                    wrong = wrong or error
         raise wrong or first
 
     def write(self, value: T) -> str:
@@ -191,8 +191,13 @@ class Shape(Generic[T]):
     def _from_scalar(self, text: str) -> T:
         try:
             return self._from_json(text)
-        except ValidationError:  # without the quotation marks of JSON
+        except ValidationError as error:
+            first = error
+        try:  # without the quotation marks of JSON
             return self._finite(cast(T, self._adapter.validate_python(text)), text)
+        except ValidationError as error:
+            is_json = first.errors()[0]["type"] != "json_invalid"
+            raise (first if is_json else error) from None
 
     def _finite(self, value: T, text: str) -> T:
         """Return ``value``; refuse NaN and infinities, which JSON does not have."""
@@ -231,13 +236,14 @@ class Shape(Generic[T]):
             return cast(T, choose(self.name, self.members, data))
         try:
             return cast(T, self._value(self.model.model_validate_json(text)))
-        except ValidationError:
+        except ValidationError as error:
             if not self._wrapped:
                 raise
             try:
                 return cast(T, self._adapter.validate_json(text))
-            except ValidationError:
-                pass
+            except ValidationError as bare:
+                if error.errors()[0]["type"] == "model_type":  # it is not meant as an object
+                    raise bare from None
             raise
 
 

@@ -48,7 +48,7 @@ def _known_type(text: str, name: str) -> type:
 
 def _type(schema: dict[str, Any], name: str, read: Schema) -> type:
     def check(value: Any) -> Any:
-        if problems := read.errors(value):
+        if problems := read.errors(value, whole=""):
             raise PydanticCustomError("schema", "{problems}", {"problems": "; ".join(problems)})
         return value
 

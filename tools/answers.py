@@ -90,8 +90,11 @@ class Field(NamedTuple):
 
     @property
     def label(self) -> str:
-        """What a person reads beside it."""
-        return str(self.schema.get("description") or self.schema.get("title") or self.name)
+        """What a person reads beside it: a title of its own, and what the field is."""
+        title, description = self.schema.get("title"), self.schema.get("description")
+        if not description or title in (None, _title_of(self.name)):
+            return str(description or title or self.name)
+        return f"{title}: {description}"
 
 
 def answer_type(kind: AnswerKind) -> AnswerType:
@@ -165,14 +168,17 @@ def read_answer(schema: Mapping[str, Any] | None, given: Any) -> JsonValue:
         if not isinstance(given, str):
             raise ValueError(f"it is not a text: {given!r}")
         return given
-    validator = read_schema(schema).validator.evolve(format_checker=_formats())
+    plain, nullable = plain_schema(schema)  # whose errors say more
+    validator = read_schema(plain).validator.evolve(format_checker=_formats())
     refused: list[tuple[bool, str]] = []
     for candidate in _meanings(given, schema) if isinstance(given, str) else [_as_json(given)]:
         errors = [_most_telling(error) for error in validator.iter_errors(candidate)]
-        if not errors:
+        if not errors or (nullable and candidate is None):
             return candidate
         other_kind = any(error.validator == "type" and not error.path for error in errors)
         refused.append((other_kind, "; ".join(map(_line, errors))))
+    if isinstance(given, str) and not given.strip():
+        raise ValueError("it is empty")
     raise ValueError(min(refused, key=lambda found: found[0])[1])
 
 
@@ -311,8 +317,13 @@ def fields_of(schema: Mapping[str, Any]) -> list[Field] | None:
 
 def _named(name: str, part: Mapping[str, Any]) -> dict[str, Any]:
     """Return a field with a title of its own, not that of a class that it refers to."""
-    own = {"title": name.replace("_", " ").title(), "description": ""} if "$ref" in part else {}
+    own = {"title": _title_of(name), "description": ""} if "$ref" in part else {}
     return own | {**part}
+
+
+def _title_of(name: str) -> str:
+    """Return the title that pydantic gives a field."""
+    return name.replace("_", " ").title()
 
 
 def item_of(schema: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -322,7 +333,9 @@ def item_of(schema: Mapping[str, Any]) -> dict[str, Any] | None:
     if plain.get("type") != "array" or not isinstance(items, Mapping) or "prefixItems" in plain:
         return None
     item = {**_resolved(items, schema), **({"$defs": schema["$defs"]} if "$defs" in schema else {})}
-    return item if choices_of(item) or plain_schema(item)[0].get("type") in _PLAIN else None
+    plain, _ = plain_schema(item)
+    kinds = [each.get("type") for each in plain.get("anyOf", [plain])]  # a Decimal has two
+    return item if choices_of(item) or all(kind in _PLAIN for kind in kinds) else None
 
 
 def words_for(schema: Mapping[str, Any]) -> str:

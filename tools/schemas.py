@@ -63,10 +63,18 @@ class Schema:
     unchecked: list[str] = field(default_factory=list)  # patterns that nothing is checked against
     validator: Any = None  # if there are no problems
 
-    def errors(self, value: Any) -> list[str]:
-        """Return the problems of ``value``, one line for each."""
+    def errors(self, value: Any, whole: str = "arguments: ") -> list[str]:
+        """Return the problems of ``value``, one line for each.
+
+        Args:
+            value: What is to be checked.
+            whole: What precedes a problem that is not in a part of it.
+        """
         errors = sorted(self.validator.iter_errors(value), key=lambda e: [str(p) for p in e.path])
-        return [f"{'.'.join(map(str, e.path)) or 'arguments'}: {e.message}" for e in errors]
+        return [
+            f"{'.'.join(map(str, e.path))}: {e.message}" if e.path else whole + e.message
+            for e in errors
+        ]
 
 
 def read_schema(schema: Mapping[str, Any]) -> Schema:

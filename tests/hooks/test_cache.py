@@ -158,6 +158,17 @@ async def test_calls_of_tools_are_kept_where_they_are_named() -> None:
     assert (await ask([CallCache(models=[])], *turns()))[0] == "Oslo #9", "none unless named"
 
 
+async def test_an_answer_that_is_a_picture_is_kept() -> None:
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+    llm = ScriptedLLM([[Finish("stop", metadata={"images": [picture]})]])
+    cache = CallCache()
+
+    results = [await Brain("react", llm=llm, hooks=[cache]).run("Draw") for _ in range(2)]
+
+    assert [len(result.attachments) for result in results] == [1, 1]
+    llm.assert_complete()
+
+
 async def test_results_with_pictures_and_rehearsals_are_not_kept() -> None:
     picture = Media("image/png", b64encode(b"png").decode())
 

@@ -18,6 +18,7 @@ from agent_brain.memories import Message
 from agent_brain.nets import create_net, net_names
 from agent_brain.states import AnswerState, StateDefinitionError, StructuredRequest, TellState
 from agent_brain.states.output_types import Shape, shape_of
+from agent_brain.states.schema_types import type_of_schema
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action
 
@@ -182,6 +183,21 @@ async def test_what_does_not_fit_goes_back_once():
 
     assert result.output == 3
     assert "greater than or equal to 1" in llm.calls[2].messages[-1].content
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "problem"),
+    [
+        (Annotated[int, Field(le=3)], "7", "less than or equal to 3"),
+        (Annotated[list[int], Field(max_length=1)], "[1, 2]", "at most 1 item"),
+        (Literal["a", "b"], "C", "should be 'a' or 'b'"),
+        (type_of_schema({"type": "integer", "maximum": 3}), "7", r"\n  7 is greater"),
+    ],
+    ids=str,
+)
+def test_what_is_wrong_with_a_bare_value_is_said(kind: Any, text: str, problem: str) -> None:
+    with pytest.raises(ValidationError, match=problem):
+        shape_of(kind).read(text)
 
 
 NOT_TYPES: dict[str, Any] = {

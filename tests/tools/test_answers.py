@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import date, datetime, time
+from decimal import Decimal
 from enum import Enum
 from typing import Any, Literal
 from uuid import UUID
@@ -94,6 +95,7 @@ def test_whatever_is_given_fits_or_is_refused_with_a_reason(kind: Any, answer: A
         (Seat | None, "", None),
         (str | None, "", None),
         (list[int], "[1, 2]", [1, 2]),
+        (list[Decimal], "1.10, 2", ["1.10", "2"]),
         (int | str, "7", "7"),
         ({"oneOf": [{"const": "a", "title": "The first"}]}, "the first", "a"),
         ({"type": "string", "enum": ["a"], "enumNames": ["First"]}, "first", "a"),
@@ -116,6 +118,8 @@ def test_a_text_means_what_a_person_types(kind: Any, text: str, answer: object) 
         (Seat, '{"row": 31}', "row: 31 is greater than the maximum of 30"),
         (Seat, {"side": "aisle"}, "'row' is a required property"),
         (Seat | None, {"row": 0}, "row: 0 is less than the minimum of 1"),
+        (int | None, "x", "'x' is not of type 'integer'"),
+        (int, "", "it is empty"),
         (list[int], '[1, "x"]', "1: 'x' is not of type 'integer'"),
         ({"type": "string", "format": "email"}, "ann", "'ann' is not a 'email'"),
         (Seat, object(), "is not data that JSON has"),
@@ -168,5 +172,13 @@ def test_a_form_has_fields_and_choices() -> None:
         ("side", False, "Side"),
         ("note", False, "Note"),
     ]
+    titled = fields_of(
+        {
+            "properties": {"code": {"title": "Postal code", "description": "Digits"}},
+            "type": "object",
+        }
+    )
+    assert titled is not None
+    assert titled[0].label == "Postal code: Digits"
     assert choices_of(fields[1].schema) == [("window", "window"), ("aisle", "aisle")]
     assert fields_of(answer_type(int).schema or {}) is None
