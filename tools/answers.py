@@ -366,13 +366,18 @@ def choices_of(schema: Mapping[str, Any]) -> list[tuple[JsonValue, str]]:
     if plain.get("type") == "boolean":
         return []
     if "const" in plain:
-        return [(plain["const"], str(plain["const"]))]
+        return [(plain["const"], _name_of(plain["const"]))]
     titled = plain.get("oneOf", plain.get("anyOf", ()))
     if titled and all("const" in each for each in titled):
-        return [(each["const"], str(each.get("title", each["const"]))) for each in titled]
+        return [(each["const"], str(each.get("title", _name_of(each["const"])))) for each in titled]
     values = plain.get("enum", ())
     names = plain.get("enumNames", ())  # as in the forms of MCP
     return [
-        (value, str(names[index] if index < len(names) else value))
+        (value, str(names[index] if index < len(names) else _name_of(value)))
         for index, value in enumerate(values)
     ]
+
+
+def _name_of(value: JsonValue) -> str:
+    """Return what a value is called if it has no name of its own."""
+    return "(empty)" if value == "" else str(value)

@@ -311,6 +311,61 @@ def test_fields_of_a_form_have_their_own_names_and_may_be_left_open(serve, open_
     )
 
 
+class Order(BaseModel):
+    note: str = "hello"
+    code: str = Field(title="Postal code", description="Four digits")
+    count: int = 5
+    kind: Literal["", "a", "b", "c", "d"] = "a"
+    price: Decimal
+    sizes: list[int] = []
+    weights: list[Decimal] = []
+
+
+@tool
+def order(context: ToolContext) -> str:
+    """Order something."""
+    return f"{context.ask('Which order?', Order)!r} {context.ask('Which number?', int | str)!r}"
+
+
+def test_what_is_typed_is_sent_as_it_is(serve, open_chat):
+    chat = open_chat(serve(Brain(llm=Script([Action(name="order")], ["Done."]), tools=[order])).url)
+    page, alert = chat.page, chat.log.get_by_role("alert")
+    chat.ask("Order it.")
+    page.get_by_label("Note (optional)").fill("")
+    page.get_by_label("Postal code: Four digits").fill("0150")
+    page.get_by_label("Count (optional)").fill("")
+    page.get_by_label("Kind (optional)").select_option("(empty)")
+    page.get_by_label("Price").fill("12345678901234567.80")
+    page.get_by_label("Sizes (optional)").fill("1, x")
+    page.get_by_label("Weights (optional)").fill("1.10, 2")
+    chat.button("Answer").click()
+    expect(alert).to_contain_text("count: ", ignore_case=True)  # its preset would return
+    page.get_by_label("Count (optional)").fill("6")
+    chat.button("Answer").click()
+    expect(page.locator(".field", has=page.get_by_role("alert"))).to_contain_text(
+        "Sizes: x is not a number."
+    )
+    page.get_by_label("Sizes (optional)").fill("1, 2\n3")
+    chat.button("Answer").click()
+    page.get_by_label("Your answer").fill("0012")
+    chat.button("Answer").click()
+
+    expect(chat.tool("order").get_by_label("Result")).to_have_text(
+        "Order(note='', code='0150', count=6, kind='', price=Decimal('12345678901234567.80'), "
+        "sizes=[1, 2, 3], weights=[Decimal('1.10'), Decimal('2')]) '0012'"
+    )
+
+
+def test_a_call_that_was_not_decided_does_not_run_when_something_else_is_asked(serve, open_chat):
+    llm = Script([Action(name="ask_user", args={"question": "Which city?"})], ["Fine."])
+    chat = open_chat(serve(Brain(llm=llm, tools=[ask_user])).url)
+    chat.ask("Book")
+    expect(chat.log.get_by_text("Which city?", exact=True)).to_be_visible()
+    chat.ask("Something else")
+    expect(chat.answers.last).to_have_text("Fine.")
+    expect(chat.tool("ask_user").locator(".tool-status")).to_have_text("failed")
+
+
 class Place(BaseModel):
     city: str
     rooms: list[int] = []

@@ -303,6 +303,7 @@ class App {
     this.#conversation?.close();
     this.#conversation = null;
     $("connection").hidden = true;
+    $("announcer").textContent = "";
     this.#setStatus("idle");
     this.net.leave();
     this.composer.fail(message);
@@ -345,6 +346,7 @@ class App {
         this.list.remove(id);
         if (id === sessionInAddress()) this.#new();
       }
+      $("announcer").textContent = "The chat is deleted."; // and the connection to it not lost
     } catch (error) {
       this.composer.fail(error.message);
       await this.#refreshList();

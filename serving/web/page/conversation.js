@@ -213,13 +213,19 @@ export class Conversation {
     this.#run = run;
     for (const again of this.#view.log.querySelectorAll(".note button")) again.remove();
     if (resumed) this.#dropPartialAnswer();
-    else this.#view.net.clear();
+    else this.#beginAnew();
     if (goal !== null) {
       this.#goal = goal;
       this.#read(goal);
       this.#title ??= titleFrom(goal.content);
     }
     this.#beginTurn();
+  }
+
+  /** Begin a run that does not continue the last one, whose calls do not run any more. */
+  #beginAnew() {
+    this.#view.net.clear();
+    for (const card of this.#cards.values()) card.drop();
   }
 
   #beginTurn() {

@@ -101,8 +101,10 @@ class Form {
     this.note.textContent = "";
   }
 
-  fail(problem) {
+  /** Show a problem, below the field that has it, or at the end. */
+  fail(problem, field = this.element) {
     this.problem.textContent = problem;
+    field.append(this.problem);
   }
 }
 
@@ -175,7 +177,7 @@ function readObject(text) {
 }
 
 function typedForm(prompt, answer, schema) {
-  const fail = (problem) => form.fail(problem);
+  const fail = (problem, field) => form.fail(problem, field);
   const form = new Form(prompt, answerFields(schema, answer, fail));
   return form;
 }

@@ -1,8 +1,7 @@
-// JSON without loss: an integer that JavaScript cannot hold keeps its digits, and characters that cannot be
+// JSON without loss: a number that JavaScript cannot hold keeps its digits, and characters that cannot be
 // seen are written as escapes, so that a person approves what is there.
 
 const LONG_NUMBER = /\d{16}/;
-const INTEGER = /^-?\d+$/;
 const UNSEEN = /(?![\u200c\u200d])\p{Cf}/gu; // all but the joiners of some scripts and of emojis
 const INDENT_LIMIT = 10; // times as long as on one line
 
@@ -13,8 +12,8 @@ export function parseJson(text) {
 
 function exact(key, value, context) {
   if (typeof value !== "number" || Number.isSafeInteger(value)) return value;
-  const source = context?.source ?? ""; // older browsers do not tell it
-  return INTEGER.test(source) && JSON.rawJSON ? JSON.rawJSON(source) : value;
+  const source = context?.source; // older browsers do not tell it
+  return source && source !== String(value) && JSON.rawJSON ? JSON.rawJSON(source) : value;
 }
 
 /** Return `value` on one line. */

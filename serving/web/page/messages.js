@@ -81,7 +81,9 @@ function noteForModel(message) {
 }
 
 function agentMessage(message, cards) {
-  const parts = message.content ? [spoken(message)] : [];
+  const served = message.metadata.provider_calls;
+  const parts = (Array.isArray(served) ? served : []).map((call) => providerCall(call).element);
+  if (message.content) parts.push(spoken(message));
   for (const action of message.tool_calls) {
     const card = new ToolCard(action, { open: false });
     cards.set(action.id, card);
@@ -99,6 +101,13 @@ function agentMessage(message, cards) {
         ...parts,
       )
     : null;
+}
+
+/** Return the card of a call that the provider has made itself. */
+export function providerCall({ id, name, args, result }, { open = false } = {}) {
+  const card = new ToolCard({ id, name, args }, { open });
+  card.finish({ content: result === null ? "" : JSON.stringify(result), is_error: false });
+  return card;
 }
 
 function wayItWasCutOff({ metadata, tool_calls: calls }) {

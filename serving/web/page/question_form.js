@@ -25,17 +25,23 @@ const MOST_DEPTH = 3; // of forms in forms; what is deeper is written as JSON
  *
  * @param {Object} schema The JSON Schema of the answer.
  * @param {(value: any) => void} answer Takes an answer whose fields are filled in.
- * @param {(problem: string) => void} fail Shows what is wrong.
+ * @param {(problem: string, field: Element) => void} fail Shows what is wrong, below a field.
  */
 export function answerFields(schema, answer, fail) {
   const { plain, nullable } = readSchema(schema, schema);
-  const leave = nullable ? button("Leave open", () => answer(null)) : null;
+  const choose = (value) => (event) => {
+    for (const each of element.querySelectorAll("button")) each.classList.remove("chosen");
+    event.currentTarget.classList.add("chosen");
+    answer(value);
+  };
+  const leave = nullable ? button("Leave open", choose(null)) : null;
   const choices = plain.type === "boolean" ? YES_OR_NO : choicesOf(plain);
+  const element = el("div", {});
   if (choices && choices.length <= MOST_BUTTONS) {
-    const buttons = choices.map(([value, name]) =>
-      button(name, () => answer(value), { class: "primary" }),
-    );
-    return el("div", { class: "buttons" }, ...buttons, leave);
+    const buttons = choices.map(([value, name]) => button(name, choose(value), { class: "primary" }));
+    element.className = "buttons";
+    element.append(...buttons, leave ?? "");
+    return element;
   }
   const form = plain.type === "object" && Object.keys(plain.properties ?? {}).length > 0;
   const single = { plain, label: plain.description ?? plain.title, required: true };
@@ -44,10 +50,11 @@ export function answerFields(schema, answer, fail) {
     const { problem, value, at } = readFields(fields);
     if (problem !== null) {
       at.input.focus();
-      fail(`${at.label}: ${problem}`);
+      fail(`${at.label}: ${problem}`, at.element);
     } else answer(form ? value : value[fields[0].name]);
   };
-  const element = el("div", { class: "question-fields" }, ...fields.map((each) => each.element));
+  element.className = "question-fields";
+  element.append(...fields.map((each) => each.element));
   element.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || event.isComposing || event.target.tagName !== "INPUT") return;
     event.preventDefault();
@@ -77,11 +84,18 @@ function formFields(form, root, depth = 0) {
     const { plain, nullable } = readSchema(part, root);
     const preset = form.default?.[name];
     const schema = preset === undefined ? plain : { ...plain, default: preset };
-    const label = part.description ?? part.title ?? (isReference(part) ? titled(name) : name);
+    const label = labelOf(name, part);
     const about = { plain: schema, nullable, label, required: required.has(name) && !nullable };
     const inner = depth < MOST_DEPTH && Object.keys(plain.properties ?? {}).length > 0;
     return inner ? groupOf(name, about, root, depth) : fieldOf(name, about, root);
   });
+}
+
+/** Return a title of the field's own, and what the field is. */
+function labelOf(name, part) {
+  const { title, description } = part;
+  if (description === undefined) return title ?? (isReference(part) ? titled(name) : name);
+  return title === undefined || title === titled(name) ? description : `${title}: ${description}`;
 }
 
 function isReference({ $ref, anyOf, oneOf }) {
@@ -134,8 +148,8 @@ function fieldOf(name, { plain, nullable = false, label = name, required }, root
         return { problem: null, value: null };
       if (value === undefined && required) return { problem: "It is empty." };
       return { problem: null, value };
-    } catch {
-      return { problem: "This is not JSON." };
+    } catch (error) {
+      return { problem: error instanceof SyntaxError ? "This is not JSON." : error.message };
     }
   };
   return { name, label, input, element, read: checked };
@@ -144,6 +158,7 @@ function fieldOf(name, { plain, nullable = false, label = name, required }, root
 function inputFor(schema, required) {
   const { type, default: preset } = schema;
   const choices = choicesOf(schema);
+  const mustFill = required || (preset !== undefined && preset !== null); // or the preset would return
   if (choices) return choiceInput(choices, preset);
   if (type === "boolean") {
     const input = el("input", { type: "checkbox", checked: preset === true });
@@ -153,27 +168,32 @@ function inputFor(schema, required) {
   if (type === "integer" || type === "number") {
     const step = type === "integer" ? 1 : "any";
     const range = { min: schema.minimum, max: schema.maximum, step };
-    const input = el("input", { type: "number", ...range, required, value: preset });
+    const input = el("input", { type: "number", ...range, required: mustFill, value: preset });
     return { input, read: () => (input.value === "" ? undefined : parseJson(input.value)) };
   }
   if (type === "string") {
     const kind = INPUTS[schema.format] ?? "text";
     const input = el("input", { type: kind, ...limits, value: preset, autocomplete: "off" });
-    return { input, read: () => input.value || undefined };
+    return { input, read: () => input.value || (typeof preset === "string" ? "" : undefined) };
   }
-  return takesText(schema) ? textOrJson(preset, required) : jsonInput(preset);
+  if (!takesText(schema)) return jsonInput(preset);
+  const input = el("input", { type: "text", required: mustFill, value: asText(preset), autocomplete: "off" });
+  const meaning = isAnything(schema) ? jsonOr : (text) => text; // as it was typed
+  return { input, read: () => (input.value ? meaning(input.value) : undefined) };
 }
 
 /** Return whether a text is one of several kinds of answers that fit, as for a decimal number. */
-function takesText({ anyOf, oneOf, type }) {
-  const members = anyOf ?? oneOf ?? [];
-  return type === undefined && (members.length === 0 || members.some((one) => one.type === "string"));
+function takesText(schema) {
+  const members = schema.anyOf ?? schema.oneOf ?? [schema];
+  return isAnything(schema) || members.some((one) => one.type === "string");
 }
 
-function textOrJson(preset, required) {
-  const value = typeof preset === "string" ? preset : preset == null ? null : longJson(preset);
-  const input = el("input", { type: "text", required, value, autocomplete: "off" });
-  return { input, read: () => (input.value ? jsonOr(input.value) : undefined) };
+function isAnything({ anyOf, oneOf, type }) {
+  return type === undefined && (anyOf ?? oneOf ?? []).length === 0;
+}
+
+function asText(preset) {
+  return typeof preset === "string" ? preset : preset == null ? null : longJson(preset);
 }
 
 function jsonOr(text) {
@@ -199,16 +219,26 @@ function listInput({ default: preset }, items) {
       input.append(el("option", { value: index, selected: preset?.includes(value) }, name));
     return { input, read: () => [...input.selectedOptions].map((each) => choices[each.value][0]) };
   }
-  const isText = items.type === "string";
+  const isText = takesText(items) && !isAnything(items);
   if (!isText && items.type !== "integer" && items.type !== "number") return jsonInput(preset);
   const input = el("textarea", { rows: 3, placeholder: "One on each line" });
   input.value = preset?.join("\n") ?? "";
-  const lines = () => input.value.split("\n").filter((line) => line.trim());
-  return { input, read: () => (isText ? lines() : lines().map(parseJson)) };
+  const parts = () => input.value.split(items.type === "string" ? "\n" : /[\n,]/);
+  const given = () => parts().filter((part) => part.trim());
+  return { input, read: () => given().map(isText ? (part) => part.trim() : numberIn) };
+}
+
+function numberIn(text) {
+  try {
+    return parseJson(text);
+  } catch {
+    throw new RangeError(`${text.trim()} is not a number.`);
+  }
 }
 
 function choiceInput(choices, preset) {
-  const input = el("select", {}, el("option", { value: "" }, "Choose…"));
+  const chosen = choices.some(([value]) => value === preset);
+  const input = el("select", {}, chosen ? null : el("option", { value: "" }, "Choose…"));
   for (const [index, [value, name]] of choices.entries())
     input.append(el("option", { value: index, selected: value === preset }, name));
   return { input, read: () => choices[input.value]?.[0] };
@@ -217,11 +247,15 @@ function choiceInput(choices, preset) {
 /** Return the values to choose from with their names, or null. */
 function choicesOf(schema) {
   if (schema.type === "boolean") return null;
-  if ("const" in schema) return [[schema.const, String(schema.const)]];
+  if ("const" in schema) return [[schema.const, nameOf(schema.const)]];
   const titled = schema.oneOf ?? schema.anyOf ?? [];
   if (titled.length > 0 && titled.every((each) => "const" in each))
-    return titled.map((each) => [each.const, String(each.title ?? each.const)]);
-  return schema.enum?.map((value, index) => [value, schema.enumNames?.[index] ?? String(value)]) ?? null;
+    return titled.map((each) => [each.const, String(each.title ?? nameOf(each.const))]);
+  return schema.enum?.map((value, index) => [value, schema.enumNames?.[index] ?? nameOf(value)]) ?? null;
+}
+
+function nameOf(value) {
+  return value === "" ? "(empty)" : String(value);
 }
 
 /** Return a schema without a reference and without null, and whether null fits it. */

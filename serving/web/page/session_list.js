@@ -3,7 +3,8 @@
 import { chatAddress, stepsAddress } from "./address.js";
 import { button, el } from "./dom.js";
 
-const TIME = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+const TODAY = new Intl.DateTimeFormat(undefined, { timeStyle: "short" });
+const DAY = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
 const STATUS = { running: "running", waiting: "waits for you", interrupted: "interrupted" };
 
 export class SessionList {
@@ -144,5 +145,6 @@ function chatsOf(sessions, current) {
 
 function timeText(moment) {
   const date = new Date(moment ?? Number.NaN);
-  return Number.isNaN(date.getTime()) ? "" : TIME.format(date);
+  if (Number.isNaN(date.getTime())) return "";
+  return (date.toDateString() === new Date().toDateString() ? TODAY : DAY).format(date);
 }

@@ -7,7 +7,10 @@ import { externalLink, safeUrl } from "./markdown/inline.js";
 export function sourceList(sources) {
   const given = Array.isArray(sources) ? sources : []; // a program may write other metadata
   const links = given.map(link).filter((each) => each !== null);
-  return links.length ? el("ol", { class: "sources", "aria-label": "Sources" }, ...links) : null;
+  if (links.length === 0) return null;
+  const title = el("p", { class: "muted", "aria-hidden": "true" }, "Sources");
+  const list = el("ol", { "aria-label": "Sources" }, ...links);
+  return el("div", { class: "sources" }, title, list);
 }
 
 function link(source) {

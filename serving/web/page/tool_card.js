@@ -71,6 +71,11 @@ export class ToolCard {
     this.#show("running");
   }
 
+  /** Show that the call does not run, if it is not over: its run has ended. */
+  drop() {
+    if (!this.over) this.#show("failed");
+  }
+
   /** Show how far the call is. */
   progress({ done, total, message }) {
     this.#show("running");

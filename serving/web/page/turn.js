@@ -4,7 +4,7 @@ import { attachmentList } from "./attachments.js";
 import { el } from "./dom.js";
 import { MarkdownView } from "./markdown/view.js";
 import { memoryNote } from "./memory_notes.js";
-import { CUT_OFF, folded, userMessage } from "./messages.js";
+import { CUT_OFF, folded, providerCall, userMessage } from "./messages.js";
 import { note } from "./notes.js";
 import { ObjectView } from "./object_view.js";
 import { sourceList } from "./sources.js";
@@ -144,10 +144,8 @@ export class Turn {
     this.#card(event.action, event).finish(event.result);
   }
 
-  on_provider_tool_called({ call_id, name, args, result, ...event }) {
-    const content = result === null ? "" : JSON.stringify(result);
-    const action = { id: call_id, name, args };
-    this.on_action_finished({ ...event, action, result: { content, is_error: false } });
+  on_provider_tool_called({ call_id: id, ...event }) {
+    this.#block(event).append(providerCall({ ...event, id }, { open: true }).element);
   }
 
   on_attachment_received({ attachment, path }) {
