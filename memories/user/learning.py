@@ -32,8 +32,8 @@ from agent_brain.memories.user.checking import (
 )
 from agent_brain.memories.user.facts import LIVE, OWN, Again, Fact, Source
 from agent_brain.memories.user.log import ReadUpTo
-from agent_brain.memories.user.novelty import said_in, says_something
 from agent_brain.memories.user.origins import LEAST_WORDS, has_quote, own_words, words_of
+from agent_brain.memories.user.stating import said_in, says_something
 from agent_brain.memories.wrapper import offers
 
 if TYPE_CHECKING:
