@@ -70,11 +70,10 @@ def test_words_of_asking_are_looked_up_only_where_there_are_no_others():
 
 def test_who_has_no_message_left_takes_no_part():
     people = participants("Ann", "Ann", "Bob", "张伟")
-    number = people.number("Ann")
-    people.remove(number)
+    people.keep([people.number("Ann"), people.number("Bob")])
     assert people.mentions("Ann")
-    people.remove(number)
-    people.remove(people.number("张伟"))
+    assert not people.mentions("张伟")
+    people.keep([people.number("Bob")])
     assert not people.mentions("Ann 张伟")
     assert people.mentions("Bob")
 
