@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack, cast
+from typing import Any, Unpack, cast
 
 import anyio
 
@@ -51,10 +51,8 @@ from agent_brain.memories.views.recent import Recent
 from agent_brain.memories.views.tokens import Counter
 from agent_brain.tools.toolset import ToolLike
 
-if TYPE_CHECKING:
-    from agent_brain.memories.recall.index import Hit
-
 log = get_logger(__name__)
+ANY = Query()
 
 
 class VectorMemory(StoredMemory):
@@ -320,29 +318,17 @@ class VectorMemory(StoredMemory):
         return behind_rules(indexed.block[1], recent)
 
     async def _recall_for(self, goal: Message) -> list[Message]:
+        query, least = goal.content, self.min_score
         with self.work_for(EMBEDDING):
-            await self._indexed.wake()
-            hits = await self._search().find(
-                goal.content,
-                self._wider(self._k),
-                self._tail.is_older,
-                now=self.store.clock(),
-                patient=False,
-                min_score=self.min_score,
-                itself=goal.id,
+            found = await self._recall(
+                query, self._wider(self._k), where=self._tail.is_older, min_score=least, goal=goal
             )
-        found = await self._in_order(goal.content, self._told(hits), self._k)
+        found = await self._in_order(query, found, self._k)
         messages = [item.message for item in found]
         block = recalled_block(messages, self._recalled_tokens, self._counter)
         items = (RecalledItem(item.message.id, item.score) for item in found)
         report_recalled(self, goal, block, items)
         return block
-
-    def _told(self, hits: Iterable[Hit]) -> list[Recalled]:
-        found = ((self.store.log.get(hit.id), hit) for hit in hits)
-        return [
-            Recalled(m, hit.score, hit.why, self._session_name) for m, hit in found if m is not None
-        ]
 
     def _wider(self, k: int) -> int:
         """Return how many messages are looked for, if ``k`` are wanted."""
@@ -410,17 +396,33 @@ class VectorMemory(StoredMemory):
         await self.open()
         with self.work_for(EMBEDDING):
             sessions = await self._together(tool_results=tool_results) if everywhere else None
-            found = await self._recall(query, self._wider(k), query_filter, min_score, sessions)
+            found = await self._recall(
+                query, self._wider(k), query_filter, min_score=min_score, sessions=sessions
+            )
         return await self._in_order(query, found, k)
 
     async def _recall(
         self,
         query: str,
         k: int,
-        wanted: Query,
-        min_score: float | None,
-        sessions: Together | None,
+        wanted: Query = ANY,
+        *,
+        where: Callable[[str], bool] | None = None,
+        min_score: float | None = None,
+        sessions: Together | None = None,
+        goal: Message | None = None,
     ) -> list[Recalled]:
+        """Return the messages that fit a query best.
+
+        Args:
+            query: A question, or any text.
+            k: The most messages to return.
+            wanted: What they must meet.
+            where: Only messages for whose ID this is true, in place of ``wanted.where``.
+            min_score: Only messages with this score or a better one.
+            sessions: Where to look; None for this session.
+            goal: The goal, if it is the query: an embedder that has failed is not called for it.
+        """
         fits = wanted.predicate()
         await self._indexed.wake()
 
@@ -434,18 +436,19 @@ class VectorMemory(StoredMemory):
             return message is not None and fits(message)
 
         itself = self.store.goal_id
-        goal = None if itself is None else self.store.log.get(itself)
+        asked = goal if goal is not None or itself is None else self.store.log.get(itself)
         if sessions is not None and itself is not None:
             itself = sessions.id_in(self._session_name, itself)
         hits = await self._search(sessions).find(
             query,
             k,
-            None if wanted.where is None else accepted,
+            where if wanted.where is None else accepted,
             wanted.since,
             wanted.until,
             now=self.store.clock(),
+            patient=goal is None,
             min_score=min_score,
-            itself=itself if goal and goal.content == query else None,
+            itself=itself if asked and asked.content == query else None,
         )
         found = [(hit, *get(hit.id)) for hit in hits]
         return [Recalled(m, hit.score, hit.why, name) for hit, name, m in found if m is not None]

@@ -253,7 +253,7 @@ class UserLog(VectorMemory):
             sessions = await self._together(tool_results=False) if scope == "tenant" else None
             if sessions is not None and not sessions.parts:
                 return []
-            return await self._recall(query, k, Query(where=where), None, sessions)
+            return await self._recall(query, k, Query(where=where), sessions=sessions)
 
     def facts(self) -> dict[str, Fact]:
         """Return all facts by ID, with what has become of each; after :meth:`look`."""

@@ -21,6 +21,7 @@ from agent_brain.nets.library.handoff_states import (
 )
 from agent_brain.nets.library.react import ReAct
 from agent_brain.nets.net import Net
+from agent_brain.nets.validation import closure
 from agent_brain.states.answering import AnswerState
 from agent_brain.states.models.llm import LLM
 from agent_brain.states.models.resolve import as_llm
@@ -215,11 +216,7 @@ def _check_targets(name: str, agents: Mapping[str, HandoffAgent]) -> Iterator[Pr
 
 
 def _check_reach(start: str, agents: Mapping[str, HandoffAgent]) -> Iterator[Problem]:
-    reached, todo = {start}, [start]
-    while todo:
-        new = {*_targets(todo.pop(), agents)} - reached
-        reached |= new
-        todo += new
+    reached = closure({name: _targets(name, agents) for name in agents}, [start])
     for name in agents:
         if name not in reached:
             what = f"Agent {name!r} cannot be reached from {start!r}"
