@@ -28,7 +28,7 @@ from agent_brain.memories.recall.results import (
     recalled_block,
     report_recalled,
 )
-from agent_brain.memories.recall.search import Search
+from agent_brain.memories.recall.search import search
 from agent_brain.memories.recall.tenant import (
     Part,
     Scope,
@@ -439,12 +439,16 @@ class VectorMemory(StoredMemory):
         asked = goal if goal is not None or itself is None else self.store.log.get(itself)
         if sessions is not None and itself is not None:
             itself = sessions.id_in(self._session_name, itself)
-        hits = await self._search(sessions).find(
+        indexed = self._indexed
+        hits = await search(
+            indexed.indexing.index if sessions is None else sessions.index,
+            indexed.vectors if sessions is None else sessions,
+            indexed.questions,
             query,
             k,
-            where if wanted.where is None else accepted,
-            wanted.since,
-            wanted.until,
+            where=where if wanted.where is None else accepted,
+            since=wanted.since,
+            until=wanted.until,
             now=self.store.clock(),
             patient=goal is None,
             min_score=min_score,
@@ -452,12 +456,6 @@ class VectorMemory(StoredMemory):
         )
         found = [(hit, *get(hit.id)) for hit in hits]
         return [Recalled(m, hit.score, hit.why, name) for hit, name, m in found if m is not None]
-
-    def _search(self, sessions: Together | None = None) -> Search:
-        indexed = self._indexed
-        if sessions is not None:
-            return Search(sessions.index, sessions, indexed.questions)
-        return Search(indexed.indexing.index, indexed.vectors, indexed.questions)
 
     async def _together(self, *, tool_results: bool) -> Together:
         """Return all sessions of the tenant, ready to be searched."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from datetime import UTC, date, datetime
 from typing import Any, NamedTuple
 
@@ -66,25 +66,10 @@ class Features:
         values: NDArray[Any] = self._table.rows[column]
         return values
 
-    def add(
-        self,
-        speakers: Sequence[int],
-        threads: Sequence[int],
-        times: Sequence[datetime | None],
-        users: Sequence[bool],
-        asks: Sequence[float],
-        words: Sequence[int],
-        passages: Sequence[int],
-    ) -> None:
-        """Add rows; ``words`` and ``passages`` are how many of them they have."""
-        added = np.zeros(len(times), ROW)
-        added["speaker"] = speakers
-        added["thread"] = threads
-        added["time"] = [np.nan if time is None else time.timestamp() for time in times]
-        added["asks"] = asks
-        added["user"] = users
-        added["passages"] = passages
-        added["length"] = np.log1p(words)
+    def add(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Add rows, with the numbers of words as their lengths."""
+        added = np.array([*rows], ROW)
+        added["length"] = np.log1p(added["length"].astype(np.float64))
         self._table.extend(added)
         self._order = None
 

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,26 +85,26 @@ class RecallIndex:
             for item in items:
                 if item.id not in self._rows:
                     added.setdefault(item.id, item)
-            fresh, texts = added.values(), [item.text for item in added.values()]
-            self._lexical.add(texts)
-            self._features.add(
-                speakers=[self._speaker(item) for item in fresh],
-                threads=[self._threads.add(item.thread) for item in fresh],
-                times=[item.time for item in fresh],
-                users=[item.role in (None, "user") for item in fresh],
-                asks=[*map(query_analysis.asks, texts)],
-                words=[*map(count_words, texts)],
-                passages=[*map(len, map(passages, texts))],
-            )
+            self._lexical.add(item.text for item in added.values())
+            self._features.add(map(self._row, added.values()))
             first = len(self._ids)
             self._ids += added
             self._rows.update(zip(added, range(first, len(self._ids)), strict=True))
 
-    def _speaker(self, item: Item) -> int:
+    def _row(self, item: Item) -> tuple[Any, ...]:
+        """Return the features of a message, in the order of :data:`ROW`."""
         speaker = self._participants.add(item.sender)
         if speaker == NOBODY and item.role is not None:
             speaker = NOBODY - 1 - self._roles.add(item.role)
-        return speaker
+        return (
+            speaker,
+            self._threads.add(item.thread),
+            np.nan if item.time is None else item.time.timestamp(),
+            item.role in (None, "user"),
+            query_analysis.asks(item.text),
+            len(passages(item.text)),
+            count_words(item.text),
+        )
 
     def remove(self, ids: Iterable[str]) -> None:
         """Remove messages with every trace of them; unknown IDs are ignored."""
@@ -116,8 +116,8 @@ class RecallIndex:
             kept[[self._rows[item_id] for item_id in gone]] = False
             self._lexical.keep(kept)
             self._features.keep(kept)
-            self._threads.keep(self._features["thread"].tolist())
-            self._participants.keep(self._features["speaker"].tolist())
+            self._threads.keep(np.unique(self._features["thread"]).tolist())
+            self._participants.keep(np.unique(self._features["speaker"]).tolist())
             self._ids = [item_id for item_id in self._ids if item_id not in gone]
             self._rows = {item_id: row for row, item_id in enumerate(self._ids)}
 

@@ -148,11 +148,8 @@ def is_recalled(message: Message) -> bool:
 
 def text_of(message: Message | str | None) -> str | None:
     """Return the text of a message, which may be JSON text; None if it is not recalled."""
-    if isinstance(message, Message):
-        return message.content if is_recalled(message) else None
-    fields = {} if message is None else _fields(message)
-    text: str = fields.get("content", "")
-    return text if fields.get("role") != Role.SYSTEM and text.strip() else None
+    item = as_item(message)
+    return None if item is None else item.text
 
 
 def _fields(line: str) -> dict[str, Any]:
