@@ -107,6 +107,7 @@ class AutoMemory(VectorMemory):
         self._max_tokens = max_tokens or min(known or DEFAULT_TOKENS, MOST_TOKENS)
         self._writer = summarize and SummaryWriter(summarize, None, count_tokens)
         self._summarising, self._retry_at = False, 0
+        self._fitted = True  # when it was last looked at
         super().__init__(tools, path=path, url=url, client=client, embedder=embedder, **options)
         self._limit(self._max_tokens)
 
@@ -163,9 +164,9 @@ class AutoMemory(VectorMemory):
         """As :meth:`VectorMemory.open`; what has not left is not indexed."""
         if self._share is not None:
             await self._look_up()
-        tail: Any = self.store.views[0]  # a property would be a call more, in each run
         await StoredMemory.open(self)
-        if not tail.fits:
+        self._fitted = self.fits
+        if not self._fitted:
             await super().open()
 
     async def _look_up(self) -> None:
@@ -180,38 +181,18 @@ class AutoMemory(VectorMemory):
             await super()._get_ready(coming)
 
     async def _catch_up(self, *, embed: bool = True) -> None:
-        if not self.fits:
+        fitted, self._fitted = self._fitted, self.fits
+        if fitted and not self._fitted:  # what has left is indexed when it is first looked for
+            self._escalate("everything", "window")
+        elif not self._fitted:
             await super()._catch_up(embed=embed)
 
     async def checkpoint(self) -> None:
         """As :meth:`VectorMemory.checkpoint`."""
-        tail: Any = self.store.views[0]
-        await (StoredMemory if tail.fits else VectorMemory).checkpoint(self)
+        await (StoredMemory if self.fits else VectorMemory).checkpoint(self)
 
     # Says that a step may be written later, although checkpoint() is replaced here.
     _checkpoint_later = StoredMemory._checkpoint_later
-
-    async def begin(
-        self, goal: Message, run_id: str, state: str, *, before: Sequence[Message] = ()
-    ) -> None:
-        """As :meth:`VectorMemory.begin`."""
-        tail: Any = self.store.views[0]
-        if not tail.fits:
-            await super().begin(goal, run_id, state, before=before)
-            return
-        await StoredMemory.begin(self, goal, run_id, state, before=before)
-        if not tail.fits:
-            self._escalate("everything", "window")
-
-    async def update(self, messages: list[Message]) -> list[str] | Any:
-        """As :meth:`VectorMemory.update`."""
-        tail: Any = self.store.views[0]
-        if not tail.fits:
-            return await super().update(messages)
-        added = await StoredMemory.update(self, messages)
-        if not tail.fits:
-            self._escalate("everything", "window")
-        return added
 
     def _escalate(self, before: str, now: str) -> None:
         tokens = self._tail.tokens
@@ -224,8 +205,7 @@ class AutoMemory(VectorMemory):
         store = self.store
         if self._share is not None or not store.settled:
             await self._settle()
-        tail: Any = store.views[0]
-        if tail.fits:
+        if self.fits:
             return await StoredMemory.context(self)
         if self._writer is not None and not self.readonly:
             await self._summarise(self._writer)
