@@ -196,9 +196,11 @@ async def _news(
 
 
 async def read_next(user: UserMemory, conversation: Conversation) -> Reading | None:
-    """Return the next messages of a conversation; None if all were read."""
+    """Return the next messages of a conversation; None if all were read.
+
+    What is known is as :func:`opened` has found it, or the last :func:`write`.
+    """
     memory, name = conversation.memory, conversation.name
-    await user.log.look()
     before, news, seen, cursor = await _news(memory, user.log.read_up_to(name))
     waiting = [message for message in news if not is_partial(message)]
     taken = waiting[:BATCH]
