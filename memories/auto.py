@@ -17,11 +17,12 @@ from agent_brain.memories.embedders import EmbedderLike
 from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError
 from agent_brain.memories.message import Message
 from agent_brain.memories.options import StoreOptions, refuse_others
+from agent_brain.memories.recall.indexing import Indexed
 from agent_brain.memories.store.checks import whole_number
 from agent_brain.memories.store.events import Change, ValueSet
 from agent_brain.memories.stored import StoredMemory
 from agent_brain.memories.summary import INTRODUCTION, report_compacted
-from agent_brain.memories.vector import VectorMemory, _Indexed
+from agent_brain.memories.vector import VectorMemory
 from agent_brain.memories.vectors.vectors import Vectors
 from agent_brain.memories.views.base import View
 from agent_brain.memories.views.fitting import DIGEST, Fitting
@@ -115,13 +116,13 @@ class AutoMemory(VectorMemory):
         return [Fitting(self._max_tokens)]
 
     @property
-    def _indexed(self) -> _Indexed:
+    def _indexed(self) -> Indexed:
         """The index, which is made when it is needed."""
         if len(self.store.views) == 1:
-            indexed = _Indexed(self._new_vectors())
+            indexed = Indexed(self._new_vectors())
             indexed.attach(self.store.log)
             self.store.views += (indexed,)
-        return cast("_Indexed", self.store.views[1])
+        return cast("Indexed", self.store.views[1])
 
     async def _forked(self) -> None:
         await super()._forked()

@@ -9,8 +9,6 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Unpack, cast
 
-import anyio
-
 from agent_brain.common.aio import maybe_await
 from agent_brain.common.secrets import get_logger
 from agent_brain.common.text import count_tokens
@@ -19,7 +17,7 @@ from agent_brain.memories.embedders import Embedder, EmbedderLike, as_embedder
 from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError
 from agent_brain.memories.message import Message, checked_messages
 from agent_brain.memories.options import StoreOptions
-from agent_brain.memories.recall.indexing import EAGER, Indexing
+from agent_brain.memories.recall.indexing import Indexed
 from agent_brain.memories.recall.results import (
     Recalled,
     RecalledItem,
@@ -39,7 +37,6 @@ from agent_brain.memories.recall.tenant import (
 from agent_brain.memories.runs.work import EMBEDDING
 from agent_brain.memories.store.checks import whole_number
 from agent_brain.memories.store.filters import Keep, Query, Where, checked_text
-from agent_brain.memories.store.log import MessageLog
 from agent_brain.memories.store.session import read_session_key
 from agent_brain.memories.store.snapshot import Snapshot
 from agent_brain.memories.stored import StoredMemory
@@ -150,7 +147,7 @@ class VectorMemory(StoredMemory):
         super().__init__(tools, views=self._new_views(recent, max_tokens), **options)
 
     def _new_views(self, recent: int, max_tokens: int | None) -> list[View]:
-        return [Recent(recent, max_tokens, self._counter), _Indexed(self._new_vectors())]
+        return [Recent(recent, max_tokens, self._counter), Indexed(self._new_vectors())]
 
     @property
     def embedder(self) -> Embedder | None:
@@ -162,8 +159,8 @@ class VectorMemory(StoredMemory):
         return cast("Recent", self.store.views[0])
 
     @property
-    def _indexed(self) -> _Indexed:
-        return cast("_Indexed", self.store.views[1])
+    def _indexed(self) -> Indexed:
+        return cast("Indexed", self.store.views[1])
 
     @property
     def _vectors(self) -> Vectors:
@@ -188,7 +185,7 @@ class VectorMemory(StoredMemory):
             VectorStoreError: The store of vectors cannot be reached.
         """
         await super().open()
-        self._indexed.indexing.rest_if_large()
+        self._indexed.rest_if_large()
         if self._indexed.behind or self._vectors.waiting:
             await self._catch_up(embed=self.run_work is None)
 
@@ -230,7 +227,7 @@ class VectorMemory(StoredMemory):
         """Replace everything by what ``snapshot`` holds; messages keep their vectors."""
         await self._get_ready()
         await super().restore(snapshot)
-        self._indexed.indexing.rest_if_large()
+        self._indexed.rest_if_large()
         await self._catch_up()
 
     async def checkpoint(self) -> None:
@@ -441,7 +438,7 @@ class VectorMemory(StoredMemory):
             itself = sessions.id_in(self._session_name, itself)
         indexed = self._indexed
         hits = await search(
-            indexed.indexing.index if sessions is None else sessions.index,
+            indexed.index if sessions is None else sessions.index,
             indexed.vectors if sessions is None else sessions,
             indexed.questions,
             query,
@@ -491,83 +488,4 @@ class _SessionOfTenant(VectorMemory):
     """Reads a session that is searched in the index of all sessions of its tenant."""
 
     def _new_views(self, recent: int, max_tokens: int | None) -> list[View]:
-        return [Recent(recent, max_tokens, self._counter), _Indexed(self._new_vectors(), own=False)]
-
-
-class _Indexed(View):
-    """Passes the changes of the log on to the index and the vectors.
-
-    Args:
-        vectors: Those of the messages.
-        own: Have an index; else there is one only if vectors need the texts in it.
-
-    Attributes:
-        indexing: Keeps the index up to date.
-        vectors: Those of the messages.
-        block: What was recalled for the goal, with the state that it was recalled in.
-        questions: The vectors of the last questions.
-    """
-
-    tail = 0
-
-    def __init__(self, vectors: Vectors, *, own: bool = True) -> None:
-        self.vectors = vectors
-        self._own = own
-        self.indexing = Indexing(vectors.add, idle=not own and vectors.embedder is None)
-        self.forget_answers()
-
-    def attach(self, log: MessageLog) -> None:
-        super().attach(log)
-        self.indexing.attach(log)
-        self.vectors.attach(log)
-
-    def fresh(self) -> _Indexed:
-        return _Indexed(self.vectors.fresh(), own=self._own)
-
-    def forget_answers(self) -> None:
-        self.block: tuple[object, list[Message]] = (None, [])
-        self.questions: dict[str, Any] = {}
-
-    def reset(self) -> None:
-        self.indexing.reset()
-        self.vectors.reset()
-        self.forget_answers()
-
-    def add(self, messages: Sequence[Message]) -> None:
-        self.indexing.add(messages)
-
-    def remove(self, messages: Sequence[Message]) -> None:
-        self.indexing.remove(messages)
-        self.vectors.remove(messages)
-        self.forget_answers()
-
-    def update_pins(self) -> None:
-        self.forget_answers()
-
-    @property
-    def behind(self) -> bool:
-        """Whether there are messages that cannot be found yet, or not by all that they have."""
-        return self.indexing.behind or self.vectors.behind
-
-    async def wake(self) -> None:
-        """Make all messages findable, also in a large session that was only opened."""
-        self.indexing.awake = True
-        if self.behind:
-            await self.catch_up()
-
-    async def catch_up(self, *, embed: bool = True) -> None:
-        """Make all messages findable, by their vectors too if ``embed``."""
-        if self.indexing.awake:
-            failure: Exception | None = None  # raised inside, it would become a group
-            async with anyio.create_task_group() as group:
-                if embed and len(self.log) > EAGER and self.vectors.behind:
-                    group.start_soon(self.vectors.prepare)
-                try:
-                    await self.indexing.catch_up()
-                except Exception as error:
-                    failure = error
-            if failure is not None:
-                raise failure
-            if embed:
-                index = self.indexing.index
-                await self.vectors.catch_up(0 if index is None else index.passages)
+        return [Recent(recent, max_tokens, self._counter), Indexed(self._new_vectors(), own=False)]
