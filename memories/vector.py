@@ -32,7 +32,7 @@ from agent_brain.memories.recall.tenant import (
     Scope,
     TenantSessions,
     Together,
-    checked_scope,
+    is_of_tenant,
 )
 from agent_brain.memories.runs.work import EMBEDDING
 from agent_brain.memories.store.checks import whole_number
@@ -101,6 +101,8 @@ class VectorMemory(StoredMemory):
         EmbeddingError: ``embedder`` is not an embedder.
     """
 
+    _own_index = True
+
     def __init__(
         self,
         tools: Iterable[ToolLike] = (),
@@ -147,7 +149,8 @@ class VectorMemory(StoredMemory):
         super().__init__(tools, views=self._new_views(recent, max_tokens), **options)
 
     def _new_views(self, recent: int, max_tokens: int | None) -> list[View]:
-        return [Recent(recent, max_tokens, self._counter), Indexed(self._new_vectors())]
+        indexed = Indexed(self._new_vectors(), own=self._own_index)
+        return [Recent(recent, max_tokens, self._counter), indexed]
 
     @property
     def embedder(self) -> Embedder | None:
@@ -387,7 +390,7 @@ class VectorMemory(StoredMemory):
         checked_text("recall()", query)
         if not is_count(k, least=1):
             raise MemoryUseError(f"recall(k={k!r}): a whole number, at least 1")
-        everywhere = checked_scope(scope, self._tenant, self.journal) == "tenant"
+        everywhere = is_of_tenant(scope, self._tenant, self.journal)
         query_filter = Query(where=where, since=since, until=until)
         min_score = checked_score(min_score)
         await self.open()
@@ -487,5 +490,4 @@ class VectorMemory(StoredMemory):
 class _SessionOfTenant(VectorMemory):
     """Reads a session that is searched in the index of all sessions of its tenant."""
 
-    def _new_views(self, recent: int, max_tokens: int | None) -> list[View]:
-        return [Recent(recent, max_tokens, self._counter), Indexed(self._new_vectors(), own=False)]
+    _own_index = False

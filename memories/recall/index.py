@@ -124,7 +124,7 @@ class RecallIndex:
     def dense_question(self, query: str) -> str:
         """Return what to embed for ``query``: the question as those it names would put it."""
         with self._lock:
-            return query_analysis.read(query, self._participants).dense
+            return query_analysis.in_first_person(query, self._participants.mentions(query))
 
     def search(
         self,
