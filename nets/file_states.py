@@ -105,10 +105,10 @@ class BuildContext:
         """Like :meth:`key`, with None for the end."""
         return None if name is None else self.key(name)
 
-    def arguments(self, options: Options) -> dict[str, Any]:
+    def arguments(self, options: Options, **others: Any) -> dict[str, Any]:
         """Return options as arguments of a state, with keys in place of names of states."""
         targets = {name: self.key_or_end(v) for name, v in options if name in _TARGETS}
-        return dict(options) | targets
+        return dict(options) | targets | others
 
 
 T = TypeVar("T", bound=Options)
@@ -157,14 +157,15 @@ register_state(
     "subnet",
     SubnetOptions,
     lambda options, context: SubnetState(
-        **context.arguments(options) | {"net": context.net(options.net)}
+        **context.arguments(options, net=context.net(options.net))
     ),
 )
 register_state(
     "parallel",
     ParallelOptions,
     lambda options, context: ParallelState(
-        **context.arguments(options)
-        | {"branches": {name: context.net(net) for name, net in options.branches.items()}}
+        **context.arguments(
+            options, branches={name: context.net(net) for name, net in options.branches.items()}
+        )
     ),
 )
