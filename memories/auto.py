@@ -17,11 +17,12 @@ from agent_brain.memories.embedders import EmbedderLike
 from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError
 from agent_brain.memories.message import Message
 from agent_brain.memories.options import StoreOptions, refuse_others
+from agent_brain.memories.recall.indexing import Indexed
 from agent_brain.memories.store.checks import whole_number
 from agent_brain.memories.store.events import Change, ValueSet
 from agent_brain.memories.stored import StoredMemory
 from agent_brain.memories.summary import INTRODUCTION, report_compacted
-from agent_brain.memories.vector import VectorMemory, _Indexed
+from agent_brain.memories.vector import VectorMemory
 from agent_brain.memories.vectors.vectors import Vectors
 from agent_brain.memories.views.base import View
 from agent_brain.memories.views.fitting import DIGEST, Fitting
@@ -107,6 +108,7 @@ class AutoMemory(VectorMemory):
         self._max_tokens = max_tokens or min(known or DEFAULT_TOKENS, MOST_TOKENS)
         self._writer = summarize and SummaryWriter(summarize, None, count_tokens)
         self._summarising, self._retry_at = False, 0
+        self._fitted = True  # when it was last looked at
         super().__init__(tools, path=path, url=url, client=client, embedder=embedder, **options)
         self._limit(self._max_tokens)
 
@@ -114,13 +116,13 @@ class AutoMemory(VectorMemory):
         return [Fitting(self._max_tokens)]
 
     @property
-    def _indexed(self) -> _Indexed:
+    def _indexed(self) -> Indexed:
         """The index, which is made when it is needed."""
         if len(self.store.views) == 1:
-            indexed = _Indexed(self._new_vectors())
+            indexed = Indexed(self._new_vectors())
             indexed.attach(self.store.log)
             self.store.views += (indexed,)
-        return cast("_Indexed", self.store.views[1])
+        return cast("Indexed", self.store.views[1])
 
     async def _forked(self) -> None:
         await super()._forked()
@@ -163,9 +165,9 @@ class AutoMemory(VectorMemory):
         """As :meth:`VectorMemory.open`; what has not left is not indexed."""
         if self._share is not None:
             await self._look_up()
-        tail: Any = self.store.views[0]  # a property would be a call more, in each run
         await StoredMemory.open(self)
-        if not tail.fits:
+        self._fitted = self.fits
+        if not self._fitted:
             await super().open()
 
     async def _look_up(self) -> None:
@@ -180,38 +182,18 @@ class AutoMemory(VectorMemory):
             await super()._get_ready(coming)
 
     async def _catch_up(self, *, embed: bool = True) -> None:
-        if not self.fits:
+        fitted, self._fitted = self._fitted, self.fits
+        if fitted and not self._fitted:  # what has left is indexed when it is first looked for
+            self._escalate("everything", "window")
+        elif not self._fitted:
             await super()._catch_up(embed=embed)
 
     async def checkpoint(self) -> None:
         """As :meth:`VectorMemory.checkpoint`."""
-        tail: Any = self.store.views[0]
-        await (StoredMemory if tail.fits else VectorMemory).checkpoint(self)
+        await (StoredMemory if self.fits else VectorMemory).checkpoint(self)
 
     # Says that a step may be written later, although checkpoint() is replaced here.
     _checkpoint_later = StoredMemory._checkpoint_later
-
-    async def begin(
-        self, goal: Message, run_id: str, state: str, *, before: Sequence[Message] = ()
-    ) -> None:
-        """As :meth:`VectorMemory.begin`."""
-        tail: Any = self.store.views[0]
-        if not tail.fits:
-            await super().begin(goal, run_id, state, before=before)
-            return
-        await StoredMemory.begin(self, goal, run_id, state, before=before)
-        if not tail.fits:
-            self._escalate("everything", "window")
-
-    async def update(self, messages: list[Message]) -> list[str] | Any:
-        """As :meth:`VectorMemory.update`."""
-        tail: Any = self.store.views[0]
-        if not tail.fits:
-            return await super().update(messages)
-        added = await StoredMemory.update(self, messages)
-        if not tail.fits:
-            self._escalate("everything", "window")
-        return added
 
     def _escalate(self, before: str, now: str) -> None:
         tokens = self._tail.tokens
@@ -224,8 +206,7 @@ class AutoMemory(VectorMemory):
         store = self.store
         if self._share is not None or not store.settled:
             await self._settle()
-        tail: Any = store.views[0]
-        if tail.fits:
+        if self.fits:
             return await StoredMemory.context(self)
         if self._writer is not None and not self.readonly:
             await self._summarise(self._writer)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack, cast
-
-import anyio
+from typing import Any, Unpack, cast
 
 from agent_brain.common.aio import maybe_await
 from agent_brain.common.secrets import get_logger
@@ -19,7 +17,7 @@ from agent_brain.memories.embedders import Embedder, EmbedderLike, as_embedder
 from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError
 from agent_brain.memories.message import Message, checked_messages
 from agent_brain.memories.options import StoreOptions
-from agent_brain.memories.recall.indexing import EAGER, Indexing
+from agent_brain.memories.recall.indexing import Indexed
 from agent_brain.memories.recall.results import (
     Recalled,
     RecalledItem,
@@ -28,18 +26,17 @@ from agent_brain.memories.recall.results import (
     recalled_block,
     report_recalled,
 )
-from agent_brain.memories.recall.search import Search
+from agent_brain.memories.recall.search import search
 from agent_brain.memories.recall.tenant import (
     Part,
     Scope,
     TenantSessions,
     Together,
-    checked_scope,
+    is_of_tenant,
 )
 from agent_brain.memories.runs.work import EMBEDDING
 from agent_brain.memories.store.checks import whole_number
 from agent_brain.memories.store.filters import Keep, Query, Where, checked_text
-from agent_brain.memories.store.log import MessageLog
 from agent_brain.memories.store.session import read_session_key
 from agent_brain.memories.store.snapshot import Snapshot
 from agent_brain.memories.stored import StoredMemory
@@ -51,10 +48,8 @@ from agent_brain.memories.views.recent import Recent
 from agent_brain.memories.views.tokens import Counter
 from agent_brain.tools.toolset import ToolLike
 
-if TYPE_CHECKING:
-    from agent_brain.memories.recall.index import Hit
-
 log = get_logger(__name__)
+ANY = Query()
 
 
 class VectorMemory(StoredMemory):
@@ -106,6 +101,8 @@ class VectorMemory(StoredMemory):
         EmbeddingError: ``embedder`` is not an embedder.
     """
 
+    _own_index = True
+
     def __init__(
         self,
         tools: Iterable[ToolLike] = (),
@@ -152,7 +149,8 @@ class VectorMemory(StoredMemory):
         super().__init__(tools, views=self._new_views(recent, max_tokens), **options)
 
     def _new_views(self, recent: int, max_tokens: int | None) -> list[View]:
-        return [Recent(recent, max_tokens, self._counter), _Indexed(self._new_vectors())]
+        indexed = Indexed(self._new_vectors(), own=self._own_index)
+        return [Recent(recent, max_tokens, self._counter), indexed]
 
     @property
     def embedder(self) -> Embedder | None:
@@ -164,8 +162,8 @@ class VectorMemory(StoredMemory):
         return cast("Recent", self.store.views[0])
 
     @property
-    def _indexed(self) -> _Indexed:
-        return cast("_Indexed", self.store.views[1])
+    def _indexed(self) -> Indexed:
+        return cast("Indexed", self.store.views[1])
 
     @property
     def _vectors(self) -> Vectors:
@@ -190,7 +188,7 @@ class VectorMemory(StoredMemory):
             VectorStoreError: The store of vectors cannot be reached.
         """
         await super().open()
-        self._indexed.indexing.rest_if_large()
+        self._indexed.rest_if_large()
         if self._indexed.behind or self._vectors.waiting:
             await self._catch_up(embed=self.run_work is None)
 
@@ -232,7 +230,7 @@ class VectorMemory(StoredMemory):
         """Replace everything by what ``snapshot`` holds; messages keep their vectors."""
         await self._get_ready()
         await super().restore(snapshot)
-        self._indexed.indexing.rest_if_large()
+        self._indexed.rest_if_large()
         await self._catch_up()
 
     async def checkpoint(self) -> None:
@@ -320,29 +318,17 @@ class VectorMemory(StoredMemory):
         return behind_rules(indexed.block[1], recent)
 
     async def _recall_for(self, goal: Message) -> list[Message]:
+        query, least = goal.content, self.min_score
         with self.work_for(EMBEDDING):
-            await self._indexed.wake()
-            hits = await self._search().find(
-                goal.content,
-                self._wider(self._k),
-                self._tail.is_older,
-                now=self.store.clock(),
-                patient=False,
-                min_score=self.min_score,
-                itself=goal.id,
+            found = await self._recall(
+                query, self._wider(self._k), where=self._tail.is_older, min_score=least, goal=goal
             )
-        found = await self._in_order(goal.content, self._told(hits), self._k)
+        found = await self._in_order(query, found, self._k)
         messages = [item.message for item in found]
         block = recalled_block(messages, self._recalled_tokens, self._counter)
         items = (RecalledItem(item.message.id, item.score) for item in found)
         report_recalled(self, goal, block, items)
         return block
-
-    def _told(self, hits: Iterable[Hit]) -> list[Recalled]:
-        found = ((self.store.log.get(hit.id), hit) for hit in hits)
-        return [
-            Recalled(m, hit.score, hit.why, self._session_name) for m, hit in found if m is not None
-        ]
 
     def _wider(self, k: int) -> int:
         """Return how many messages are looked for, if ``k`` are wanted."""
@@ -404,23 +390,39 @@ class VectorMemory(StoredMemory):
         checked_text("recall()", query)
         if not is_count(k, least=1):
             raise MemoryUseError(f"recall(k={k!r}): a whole number, at least 1")
-        everywhere = checked_scope(scope, self._tenant, self.journal) == "tenant"
+        everywhere = is_of_tenant(scope, self._tenant, self.journal)
         query_filter = Query(where=where, since=since, until=until)
         min_score = checked_score(min_score)
         await self.open()
         with self.work_for(EMBEDDING):
             sessions = await self._together(tool_results=tool_results) if everywhere else None
-            found = await self._recall(query, self._wider(k), query_filter, min_score, sessions)
+            found = await self._recall(
+                query, self._wider(k), query_filter, min_score=min_score, sessions=sessions
+            )
         return await self._in_order(query, found, k)
 
     async def _recall(
         self,
         query: str,
         k: int,
-        wanted: Query,
-        min_score: float | None,
-        sessions: Together | None,
+        wanted: Query = ANY,
+        *,
+        where: Callable[[str], bool] | None = None,
+        min_score: float | None = None,
+        sessions: Together | None = None,
+        goal: Message | None = None,
     ) -> list[Recalled]:
+        """Return the messages that fit a query best.
+
+        Args:
+            query: A question, or any text.
+            k: The most messages to return.
+            wanted: What they must meet.
+            where: Only messages for whose ID this is true, in place of ``wanted.where``.
+            min_score: Only messages with this score or a better one.
+            sessions: Where to look; None for this session.
+            goal: The goal, if it is the query: an embedder that has failed is not called for it.
+        """
         fits = wanted.predicate()
         await self._indexed.wake()
 
@@ -434,27 +436,26 @@ class VectorMemory(StoredMemory):
             return message is not None and fits(message)
 
         itself = self.store.goal_id
-        goal = None if itself is None else self.store.log.get(itself)
+        asked = goal if goal is not None or itself is None else self.store.log.get(itself)
         if sessions is not None and itself is not None:
             itself = sessions.id_in(self._session_name, itself)
-        hits = await self._search(sessions).find(
+        indexed = self._indexed
+        hits = await search(
+            indexed.index if sessions is None else sessions.index,
+            indexed.vectors if sessions is None else sessions,
+            indexed.questions,
             query,
             k,
-            None if wanted.where is None else accepted,
-            wanted.since,
-            wanted.until,
+            where=where if wanted.where is None else accepted,
+            since=wanted.since,
+            until=wanted.until,
             now=self.store.clock(),
+            patient=goal is None,
             min_score=min_score,
-            itself=itself if goal and goal.content == query else None,
+            itself=itself if asked and asked.content == query else None,
         )
         found = [(hit, *get(hit.id)) for hit in hits]
         return [Recalled(m, hit.score, hit.why, name) for hit, name, m in found if m is not None]
-
-    def _search(self, sessions: Together | None = None) -> Search:
-        indexed = self._indexed
-        if sessions is not None:
-            return Search(sessions.index, sessions, indexed.questions)
-        return Search(indexed.indexing.index, indexed.vectors, indexed.questions)
 
     async def _together(self, *, tool_results: bool) -> Together:
         """Return all sessions of the tenant, ready to be searched."""
@@ -489,84 +490,4 @@ class VectorMemory(StoredMemory):
 class _SessionOfTenant(VectorMemory):
     """Reads a session that is searched in the index of all sessions of its tenant."""
 
-    def _new_views(self, recent: int, max_tokens: int | None) -> list[View]:
-        return [Recent(recent, max_tokens, self._counter), _Indexed(self._new_vectors(), own=False)]
-
-
-class _Indexed(View):
-    """Passes the changes of the log on to the index and the vectors.
-
-    Args:
-        vectors: Those of the messages.
-        own: Have an index; else there is one only if vectors need the texts in it.
-
-    Attributes:
-        indexing: Keeps the index up to date.
-        vectors: Those of the messages.
-        block: What was recalled for the goal, with the state that it was recalled in.
-        questions: The vectors of the last questions.
-    """
-
-    tail = 0
-
-    def __init__(self, vectors: Vectors, *, own: bool = True) -> None:
-        self.vectors = vectors
-        self._own = own
-        self.indexing = Indexing(vectors.add, idle=not own and vectors.embedder is None)
-        self.forget_answers()
-
-    def attach(self, log: MessageLog) -> None:
-        super().attach(log)
-        self.indexing.attach(log)
-        self.vectors.attach(log)
-
-    def fresh(self) -> _Indexed:
-        return _Indexed(self.vectors.fresh(), own=self._own)
-
-    def forget_answers(self) -> None:
-        self.block: tuple[object, list[Message]] = (None, [])
-        self.questions: dict[str, Any] = {}
-
-    def reset(self) -> None:
-        self.indexing.reset()
-        self.vectors.reset()
-        self.forget_answers()
-
-    def add(self, messages: Sequence[Message]) -> None:
-        self.indexing.add(messages)
-
-    def remove(self, messages: Sequence[Message]) -> None:
-        self.indexing.remove(messages)
-        self.vectors.remove(messages)
-        self.forget_answers()
-
-    def update_pins(self) -> None:
-        self.forget_answers()
-
-    @property
-    def behind(self) -> bool:
-        """Whether there are messages that cannot be found yet, or not by all that they have."""
-        return self.indexing.behind or self.vectors.behind
-
-    async def wake(self) -> None:
-        """Make all messages findable, also in a large session that was only opened."""
-        self.indexing.awake = True
-        if self.behind:
-            await self.catch_up()
-
-    async def catch_up(self, *, embed: bool = True) -> None:
-        """Make all messages findable, by their vectors too if ``embed``."""
-        if self.indexing.awake:
-            failure: Exception | None = None  # raised inside, it would become a group
-            async with anyio.create_task_group() as group:
-                if embed and len(self.log) > EAGER and self.vectors.behind:
-                    group.start_soon(self.vectors.prepare)
-                try:
-                    await self.indexing.catch_up()
-                except Exception as error:
-                    failure = error
-            if failure is not None:
-                raise failure
-            if embed:
-                index = self.indexing.index
-                await self.vectors.catch_up(0 if index is None else index.passages)
+    _own_index = False

@@ -105,10 +105,16 @@ class BuildContext:
         """Like :meth:`key`, with None for the end."""
         return None if name is None else self.key(name)
 
+    def arguments(self, options: Options, **others: Any) -> dict[str, Any]:
+        """Return options as arguments of a state, with keys in place of names of states."""
+        targets = {name: self.key_or_end(v) for name, v in options if name in _TARGETS}
+        return dict(options) | targets | others
+
 
 T = TypeVar("T", bound=Options)
 Build: TypeAlias = Callable[[Any, BuildContext], State]
 
+_TARGETS = ("on_action", "on_answer", "on_done")
 _kinds: dict[str, tuple[type[Options], Build]] = {}
 
 
@@ -137,42 +143,29 @@ def state_kinds() -> Mapping[str, tuple[type[Options], Build]]:
 register_state(
     "reasoning",
     ReasoningOptions,
-    lambda o, context: ReasoningState(
-        context.llm,
-        on_action=context.key(o.on_action),
-        on_answer=context.key(o.on_answer),
-        prompt=o.prompt,
-        mode=o.mode,
-    ),
+    lambda options, context: ReasoningState(context.llm, **context.arguments(options)),
 )
 register_state(
-    "action",
-    ActionOptions,
-    lambda o, context: ActionState(context.key(o.on_done), max_concurrency=o.max_concurrency),
+    "action", ActionOptions, lambda options, context: ActionState(**context.arguments(options))
 )
 register_state(
     "answer",
     AnswerOptions,
-    lambda o, context: AnswerState(
-        context.llm, ask=o.ask, on_done=context.key_or_end(o.on_done), prompt=o.prompt
-    ),
+    lambda options, context: AnswerState(context.llm, **context.arguments(options)),
 )
 register_state(
     "subnet",
     SubnetOptions,
-    lambda o, context: SubnetState(
-        context.net(o.net), on_done=context.key_or_end(o.on_done), fork=o.fork, goal=o.goal
+    lambda options, context: SubnetState(
+        **context.arguments(options, net=context.net(options.net))
     ),
 )
 register_state(
     "parallel",
     ParallelOptions,
-    lambda o, context: ParallelState(
-        {name: context.net(net) for name, net in o.branches.items()},
-        on_error=o.on_error,
-        until=o.until,
-        max_concurrency=o.max_concurrency,
-        fork=o.fork,
-        on_done=context.key_or_end(o.on_done),
+    lambda options, context: ParallelState(
+        **context.arguments(
+            options, branches={name: context.net(net) for name, net in options.branches.items()}
+        )
     ),
 )

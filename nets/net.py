@@ -289,9 +289,6 @@ class Net:
             if key in edges and is_target(target):
                 edges[key] = (*edges[key], target)
         yield from check_graph(edges, self._initial, self._fallback)
-        yield from self._check_edges()
-
-    def _check_edges(self) -> Iterator[Problem]:
         for key, state in self._states.items():
             if key in self._transitions and isinstance(state, State):
                 known = known_targets(state, self._states)

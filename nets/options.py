@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from agent_brain.nets.composition import NetLike
     from agent_brain.nets.library.graph_operations import Operation
     from agent_brain.nets.library.router import Choose, Routes
-    from agent_brain.nets.library.tree_states import Assess, Propose
+    from agent_brain.nets.library.tree_of_thoughts import Assess, Propose
     from agent_brain.nets.library.voting import Judge
     from agent_brain.states.checks import Check
     from agent_brain.states.evaluation import Evaluate

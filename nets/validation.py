@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import Enum
-from typing import Any
+from typing import Any, TypeVar
 
 from agent_brain.common.suggest import closest
 from agent_brain.common.values import takes
@@ -13,6 +13,7 @@ from agent_brain.nets.edges import Target
 from agent_brain.nets.errors import Problem
 from agent_brain.states.base import State
 
+T = TypeVar("T")
 Edges = Mapping[Enum, Collection[Target]]
 
 _GRAPH = {
@@ -179,7 +180,7 @@ def meant(target: object, keys: Iterable[Enum]) -> str | None:
 
 def reachable(edges: Edges, starts: Iterable[Enum]) -> set[Enum]:
     """Return the states that can be reached from ``starts``."""
-    return _closure({key: [t for t in edges[key] if t in edges] for key in edges}, starts)
+    return closure({key: [t for t in edges[key] if t in edges] for key in edges}, starts)
 
 
 def can_end(edges: Edges) -> set[Enum]:
@@ -188,11 +189,12 @@ def can_end(edges: Edges) -> set[Enum]:
     for key, targets in edges.items():
         for target in targets:
             before.setdefault(target, []).append(key)
-    return _closure(before, before.get(None, ()))
+    return closure(before, before.get(None, ()))
 
 
-def _closure(graph: Mapping[Target, Iterable[Target]], starts: Iterable[Target]) -> set[Enum]:
-    seen: set[Enum] = set()
+def closure(graph: Mapping[T | None, Iterable[T | None]], starts: Iterable[T | None]) -> set[T]:
+    """Return what can be reached in a graph; None is nothing."""
+    seen: set[T] = set()
     todo = list(starts)
     while todo:
         key = todo.pop()

@@ -8,7 +8,9 @@ from functools import cache
 
 from agent_brain.memories.recall.results import HEAD
 from agent_brain.memories.user import rendering
-from agent_brain.nets.library import debate, graph_states, plan_execute, router, tree_states, voting
+from agent_brain.nets.library import debate, plan_execute, router, voting
+from agent_brain.nets.library import graph_of_thoughts as graph
+from agent_brain.nets.library import tree_of_thoughts as tree
 from agent_brain.states import evaluation, planning, prompts, reflection
 from agent_brain.stuck import HINT
 
@@ -27,15 +29,15 @@ _TEMPLATES: tuple[tuple[str, str], ...] = (
     ("opening", debate.OPENING),
     ("reply", debate.REPLY),
     ("choose answer", voting.REQUEST),
-    ("choose path", tree_states.VOTE),
-    ("continue path", tree_states.CONTINUE),
-    ("next thought", tree_states.SAMPLE),
-    ("judge path", tree_states.JUDGE),
-    ("generate", graph_states.REQUESTS["generate"] + "{ideas}"),
+    ("choose path", tree.VOTE),
+    ("continue path", tree.CONTINUE),
+    ("next thought", tree.SAMPLE),
+    ("judge path", tree.JUDGE),
+    ("generate", graph.REQUESTS["generate"] + "{ideas}"),
     ("generate", "Write {count} different answers to my goal.{ideas}"),
-    ("aggregate", graph_states.REQUESTS["aggregate"] + "{ideas}"),
-    ("refine", graph_states.REQUESTS["refine"] + "{ideas}"),
-    ("rate", graph_states.REQUESTS["score"] + "{ideas}"),
+    ("aggregate", graph.REQUESTS["aggregate"] + "{ideas}"),
+    ("refine", graph.REQUESTS["refine"] + "{ideas}"),
+    ("rate", graph.REQUESTS["score"] + "{ideas}"),
     ("route", router.REQUEST),
     ("remark", REMARK + "{remark}"),
     ("hint", HINT),

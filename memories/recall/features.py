@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from datetime import UTC, date, datetime
 from typing import Any, NamedTuple
 
@@ -14,7 +14,6 @@ from agent_brain.memories.recall.participants import NOBODY
 
 ROW = np.dtype(
     [
-        ("there", np.bool_),  # false once the row was cleared
         ("speaker", np.int32),  # a number
         ("thread", np.int32),  # the number of the conversation
         ("time", np.float64),  # seconds since 1970; not a number if that is not known
@@ -36,7 +35,7 @@ class Order(NamedTuple):
     Attributes:
         rows: The rows as they are read, each thread in one piece.
         sittings: The number of the sitting of each of ``rows``; it ends at a pause.
-        sitting: The number of the sitting of each row; -1 if it was cleared.
+        sitting: The number of the sitting of each row.
         recency: Of the newest message of the sitting: from 1 for the newest of all, and little less
             for the next :data:`SOON`, to 0 for the oldest.
         longer: The logarithm of how many times longer the messages of others are than those of
@@ -67,32 +66,11 @@ class Features:
         values: NDArray[Any] = self._table.rows[column]
         return values
 
-    def add(
-        self,
-        speakers: Sequence[int],
-        threads: Sequence[int],
-        times: Sequence[datetime | None],
-        users: Sequence[bool],
-        asks: Sequence[float],
-        words: Sequence[int],
-        passages: Sequence[int],
-    ) -> None:
-        """Add rows; ``words`` and ``passages`` are how many of them they have."""
-        added = np.zeros(len(times), ROW)
-        added["there"] = True
-        added["speaker"] = speakers
-        added["thread"] = threads
-        added["time"] = [np.nan if time is None else time.timestamp() for time in times]
-        added["asks"] = asks
-        added["user"] = users
-        added["passages"] = passages
-        added["length"] = np.log1p(words)
+    def add(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Add rows, with the numbers of words as their lengths."""
+        added = np.array([*rows], ROW)
+        added["length"] = np.log1p(added["length"].astype(np.float64))
         self._table.extend(added)
-        self._order = None
-
-    def clear(self, rows: Sequence[int]) -> None:
-        """Remove rows; their numbers are free after :meth:`keep`."""
-        self._table.rows[rows] = np.zeros(1, ROW)
         self._order = None
 
     def keep(self, rows: NDArray[np.bool_]) -> None:
@@ -106,7 +84,7 @@ class Features:
 
     def years(self) -> range:
         """Return the years (UTC) from the first to the last message."""
-        times = self["time"][self["there"] & ~np.isnan(self["time"])]
+        times = self["time"][~np.isnan(self["time"])]
         if not len(times):
             return range(0)
         first, last = (datetime.fromtimestamp(t, UTC).year for t in (times.min(), times.max()))
@@ -115,17 +93,16 @@ class Features:
     def order(self) -> Order:
         """Return the order of the rows."""
         if self._order is None:
-            rows = np.flatnonzero(self["there"])
-            oldest = np.argsort(np.nan_to_num(self["time"][rows], nan=-np.inf), kind="stable")
+            oldest = np.argsort(np.nan_to_num(self["time"], nan=-np.inf), kind="stable")
             recency = np.zeros(len(self), np.float32)
-            ages = np.log1p(np.arange(len(rows)) / SOON) / np.log1p(len(rows) / SOON)
-            recency[rows[oldest[::-1]]] = 1 - ages
-            rows = rows[np.argsort(self["thread"][rows], kind="stable")]
+            ages = np.log1p(np.arange(len(self)) / SOON) / np.log1p(len(self) / SOON)
+            recency[oldest[::-1]] = 1 - ages
+            rows = np.argsort(self["thread"], kind="stable")
             threads, times = self["thread"][rows], self["time"][rows]
             cuts = (np.diff(threads) != 0) | (np.abs(np.diff(times)) > PAUSE)
             sittings = np.zeros(len(rows), np.int32)
             np.cumsum(cuts, out=sittings[1:])
-            sitting = np.full(len(self), -1, np.int32)
+            sitting = np.empty_like(sittings)
             sitting[rows] = sittings
             if len(rows):
                 starts = np.flatnonzero(np.diff(sittings, prepend=-1))

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,6 @@ from agent_brain.memories.recall.top_k import (
 VectorsOf: TypeAlias = Callable[[Sequence[str]], Mapping[str, NDArray[np.float32]]]
 NOTHING = 1e-6  # a smaller score is a rounding error
 LEAST_FIT = 1e-3  # so that messages are ranked even if none fits
-SPARE = 64  # rows of removed messages that are kept before the index is made compact
 
 
 @dataclass(frozen=True)
@@ -86,55 +85,46 @@ class RecallIndex:
             for item in items:
                 if item.id not in self._rows:
                     added.setdefault(item.id, item)
-            fresh, texts = added.values(), [item.text for item in added.values()]
-            self._lexical.add(texts)
-            self._features.add(
-                speakers=[self._speaker(item) for item in fresh],
-                threads=[self._threads.add(item.thread) for item in fresh],
-                times=[item.time for item in fresh],
-                users=[item.role in (None, "user") for item in fresh],
-                asks=[*map(query_analysis.asks, texts)],
-                words=[*map(count_words, texts)],
-                passages=[*map(len, map(passages, texts))],
-            )
+            self._lexical.add(item.text for item in added.values())
+            self._features.add(map(self._row, added.values()))
             first = len(self._ids)
             self._ids += added
             self._rows.update(zip(added, range(first, len(self._ids)), strict=True))
 
-    def _speaker(self, item: Item) -> int:
+    def _row(self, item: Item) -> tuple[Any, ...]:
+        """Return the features of a message, in the order of :data:`ROW`."""
         speaker = self._participants.add(item.sender)
         if speaker == NOBODY and item.role is not None:
             speaker = NOBODY - 1 - self._roles.add(item.role)
-        return speaker
+        return (
+            speaker,
+            self._threads.add(item.thread),
+            np.nan if item.time is None else item.time.timestamp(),
+            item.role in (None, "user"),
+            query_analysis.asks(item.text),
+            len(passages(item.text)),
+            count_words(item.text),
+        )
 
     def remove(self, ids: Iterable[str]) -> None:
         """Remove messages with every trace of them; unknown IDs are ignored."""
         with self._lock:
-            rows = [self._rows.pop(item_id) for item_id in {*ids} if item_id in self._rows]
-            if not rows:
+            gone = {*ids} & self._rows.keys()
+            if not gone:
                 return
-            for row in rows:
-                self._ids[row] = ""
-                self._threads.remove(int(self._features["thread"][row]))
-                speaker = int(self._features["speaker"][row])
-                if speaker > NOBODY:
-                    self._participants.remove(speaker)
-            self._lexical.clear(rows)
-            self._features.clear(rows)
-            if len(self._ids) > 2 * len(self._rows) + SPARE:
-                self._compact()
-
-    def _compact(self) -> None:
-        there = self._features["there"].copy()
-        self._lexical.keep(there)
-        self._features.keep(there)
-        self._ids = [item_id for item_id, kept in zip(self._ids, there, strict=True) if kept]
-        self._rows = {item_id: row for row, item_id in enumerate(self._ids)}
+            kept = np.ones(len(self._ids), np.bool_)
+            kept[[self._rows[item_id] for item_id in gone]] = False
+            self._lexical.keep(kept)
+            self._features.keep(kept)
+            self._threads.keep(np.unique(self._features["thread"]).tolist())
+            self._participants.keep(np.unique(self._features["speaker"]).tolist())
+            self._ids = [item_id for item_id in self._ids if item_id not in gone]
+            self._rows = {item_id: row for row, item_id in enumerate(self._ids)}
 
     def dense_question(self, query: str) -> str:
         """Return what to embed for ``query``: the question as those it names would put it."""
         with self._lock:
-            return query_analysis.read(query, self._participants).dense
+            return query_analysis.in_first_person(query, self._participants.mentions(query))
 
     def search(
         self,
@@ -203,7 +193,7 @@ class RecallIndex:
         precedence = self._precedence(evidence, best_first(total, COMPARED), vectors)
         parts["newer"] = newer_first(total, own, precedence)
         total += parts["newer"]
-        counted = self._features["there"].copy()
+        counted = np.ones(len(total), np.bool_)
         if itself in self._rows:
             counted[self._rows[itself]] = False
         best = total[counted].max(initial=0)
@@ -257,7 +247,7 @@ class RecallIndex:
         order = self._features.order()
         words = lexical.scores(question.terms, order.sitting, compare=not order.among_people)
         return Evidence(
-            meaning=meaning(known, self._features["there"]),
+            meaning=meaning(known, len(self._ids)),
             words=words.rows,
             sittings=words.groups,
             share=np.clip(words.rows / np.float32(words.most or 1), 0, 1),

@@ -1,6 +1,6 @@
-"""Keeps the index of a session up to date with its log.
+"""Keeps the index of a session, and its vectors, up to date with its log.
 
-Changes of the log are noted at once and without awaiting; :meth:`Indexing.catch_up` does the work
+Changes of the log are noted at once and without awaiting; :meth:`Indexed.catch_up` does the work
 in pieces and removes each from its list when it is done, so nothing is lost if it is cancelled. The
 log may change meanwhile, so each message is compared with the log when its piece is done.
 """
@@ -8,7 +8,7 @@ log may change meanwhile, so each message is compared with the log when its piec
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from itertools import accumulate, islice
 from typing import TYPE_CHECKING, Any
@@ -22,9 +22,11 @@ from agent_brain.memories.message import Message, Role
 from agent_brain.memories.recall.items import Item
 from agent_brain.memories.recall.results import CONVERSATION
 from agent_brain.memories.store.log import MessageLog, decode
+from agent_brain.memories.views.base import View
 
 if TYPE_CHECKING:
     from agent_brain.memories.recall.index import RecallIndex
+    from agent_brain.memories.vectors.vectors import Vectors
 
 EAGER = 5_000  # messages that are indexed when a session is opened, not when it is first searched
 PIECE, PIECE_LETTERS = 1_000, 100_000  # the most messages and characters that are indexed at once
@@ -34,63 +36,114 @@ SYSTEM = str(Role.SYSTEM)
 ON_LOOP, ON_LOOP_LETTERS = 32, 20_000  # a smaller piece needs no thread
 
 
-class Indexing:
-    """The index of one session.
+class Indexed(View):
+    """The messages of a log in an index, and their vectors.
 
     Args:
-        indexed: Called with the texts of messages, by ID, that can be found from now on.
-        idle: Index nothing, as others have an index of the same messages.
+        vectors: Those of the messages.
+        own: Have an index; else there is one only if vectors need the texts in it, as others have
+            an index of the same messages.
 
     Attributes:
         index: What recall searches; None as long as it is empty.
+        vectors: Those of the messages.
         awake: Messages are indexed as they come. A large session that was only opened is indexed
             when it is first searched.
+        block: What was recalled for the goal, with the state that it was recalled in.
+        questions: The vectors of the last questions.
     """
 
-    def __init__(self, indexed: Callable[[Mapping[str, str]], None], *, idle: bool = False) -> None:
-        self.index: RecallIndex | None = None
+    tail = 0
+
+    def __init__(self, vectors: Vectors, *, own: bool = True) -> None:
+        self.vectors = vectors
         self.awake = True
-        self._indexed = indexed
-        self._idle = idle
-        self._log = MessageLog()
+        self._own = own
+        self._idle = not own and vectors.embedder is None
+        self._lock = anyio.Lock()
+        self._start()
+
+    def _start(self) -> None:
+        self.index: RecallIndex | None = None
         self._unread = True  # the log may have any number of messages that are not noted below
         self._waiting: dict[str, None] = {}
-        self._lock = anyio.Lock()
+        self.forget_answers()
+
+    def forget_answers(self) -> None:
+        """Forget what was recalled for the goal, and the last questions."""
+        self.block: tuple[object, list[Message]] = (None, [])
+        self.questions: dict[str, Any] = {}
+
+    # Changes of the log
 
     def attach(self, log: MessageLog) -> None:
-        """Read messages from ``log`` from now on."""
-        self._log = log
+        """As :meth:`View.attach`."""
+        super().attach(log)
+        self.vectors.attach(log)
 
-    def add(self, messages: Iterable[Message]) -> None:
-        """Add messages, which are in the log, to be indexed by the next :meth:`catch_up`."""
+    def fresh(self) -> Indexed:
+        """As :meth:`View.fresh`."""
+        return Indexed(self.vectors.fresh(), own=self._own)
+
+    def reset(self) -> None:
+        """As :meth:`View.reset`."""
+        self._start()
+        self.vectors.reset()
+
+    def add(self, messages: Sequence[Message]) -> None:
+        """Add messages, to be indexed by the next :meth:`catch_up`."""
         if not self._unread:
             self._waiting.update((message.id, None) for message in messages)
 
-    def remove(self, messages: Iterable[Message]) -> None:
+    def remove(self, messages: Sequence[Message]) -> None:
         """Remove messages at once."""
         ids = [message.id for message in messages]
         for message_id in ids:
             self._waiting.pop(message_id, None)
         if self.index is not None:
             self.index.remove(ids)
+        self.vectors.remove(messages)
+        self.forget_answers()
 
-    def reset(self) -> None:
-        """Start again with the messages of the log."""
-        self.index, self._unread = None, True
-        self._waiting = {}
+    def update_pins(self) -> None:
+        """As :meth:`View.update_pins`."""
+        self.forget_answers()
+
+    # Work
 
     def rest_if_large(self) -> None:
         """Leave the work to the first search if there is much of it."""
-        self.awake = not self._unread or len(self._log) <= EAGER
+        self.awake = not self._unread or len(self.log) <= EAGER
 
     @property
     def behind(self) -> bool:
-        """Whether there are messages that cannot be found yet."""
-        unread = self._unread and len(self._log) > 0
-        return not self._idle and (unread or bool(self._waiting))
+        """Whether there are messages that cannot be found yet, or not by all that they have."""
+        unread = self._unread and len(self.log) > 0
+        return (not self._idle and (unread or bool(self._waiting))) or self.vectors.behind
 
-    async def catch_up(self) -> None:
-        """Make all messages findable."""
+    async def wake(self) -> None:
+        """Make all messages findable, also in a large session that was only opened."""
+        self.awake = True
+        if self.behind:
+            await self.catch_up()
+
+    async def catch_up(self, *, embed: bool = True) -> None:
+        """Make all messages findable, by their vectors too if ``embed``."""
+        if self.awake:
+            failure: Exception | None = None  # raised inside, it would become a group
+            async with anyio.create_task_group() as group:
+                if embed and len(self.log) > EAGER and self.vectors.behind:
+                    group.start_soon(self.vectors.prepare)
+                try:
+                    await self._index_all()
+                except Exception as error:
+                    failure = error
+            if failure is not None:
+                raise failure
+            if embed:
+                await self.vectors.catch_up(0 if self.index is None else self.index.passages)
+
+    async def _index_all(self) -> None:
         async with self._lock:
             if self._unread and not self._idle:
                 await self._list()
@@ -98,9 +151,9 @@ class Indexing:
                 await self._index_piece()
 
     async def _list(self) -> None:
-        self._unread, ids = False, [*self._log.ids()]
-        if self._log.moved:
-            ids.sort(key=self._log.place)  # as they were added
+        self._unread, ids = False, [*self.log.ids()]
+        if self.log.moved:
+            ids.sort(key=self.log.place)  # as they were added
         try:
             for start in range(0, len(ids), LISTED):
                 self._waiting.update(dict.fromkeys(ids[start : start + LISTED]))
@@ -110,7 +163,7 @@ class Indexing:
             raise
 
     async def _index_piece(self) -> None:
-        log, ids = self._log, [*islice(self._waiting, PIECE)]
+        log, ids = self.log, [*islice(self._waiting, PIECE)]
         messages = log.peek_all(ids)
         letters = [*accumulate(map(_letters, messages))]
         count = max(bisect_right(letters, PIECE_LETTERS), 1)
@@ -132,7 +185,7 @@ class Indexing:
         for message_id in ids:
             if message_id not in changed:
                 self._waiting.pop(message_id, None)
-        self._indexed(texts)
+        self.vectors.add(texts)
 
 
 def _letters(message: Message | str | None) -> int:
@@ -148,11 +201,8 @@ def is_recalled(message: Message) -> bool:
 
 def text_of(message: Message | str | None) -> str | None:
     """Return the text of a message, which may be JSON text; None if it is not recalled."""
-    if isinstance(message, Message):
-        return message.content if is_recalled(message) else None
-    fields = {} if message is None else _fields(message)
-    text: str = fields.get("content", "")
-    return text if fields.get("role") != Role.SYSTEM and text.strip() else None
+    item = as_item(message)
+    return None if item is None else item.text
 
 
 def _fields(line: str) -> dict[str, Any]:

@@ -67,7 +67,6 @@ class LexicalIndex:
         self._words: dict[str, tuple[int, ...]] = {}  # the numbers of the terms of known words
         self._terms: GrowableArray[np.int32] = GrowableArray(np.int32)  # row after row
         self._lengths: GrowableArray[np.int64] = GrowableArray(np.int64)
-        self._count = 0
         self._uses: NDArray[np.intp] | None = None  # of each term, once they were counted
 
     def add(self, texts: Iterable[str]) -> None:
@@ -86,7 +85,6 @@ class LexicalIndex:
             lengths.append(len(found) - before)
         self._terms.extend(found)
         self._lengths.extend(lengths)
-        self._count += len(lengths)
         self._uses = None
 
     def _numbered(self, word: str) -> tuple[int, ...]:
@@ -100,24 +98,14 @@ class LexicalIndex:
             self._words[word] = tuple(numbers)
         return tuple(numbers)
 
-    def clear(self, rows: Sequence[int]) -> None:
-        """Remove everything about rows; their numbers are not used again before :meth:`keep`."""
-        cleared = np.zeros(len(self._lengths), np.bool_)
-        cleared[rows] = True
-        places = np.repeat(cleared, self._lengths.rows)
-        removed = self._terms.rows[places]
-        self._terms.rows[places] = NOTHING
-        self._count -= len(rows)
-        used = np.zeros(self._last + 1, np.bool_)
-        used[self._terms.rows] = True
-        gone = {number for number in np.unique(removed).tolist() if not used[number]}
-        self._numbers = {term: n for term, n in self._numbers.items() if n not in gone}
-        self._words, self._uses = {}, None
-
     def keep(self, rows: NDArray[np.bool_]) -> None:
-        """Drop the rows where ``rows`` is false, which were cleared before; renumber the others."""
+        """Drop the rows where ``rows`` is false with every trace of them; renumber the others."""
         self._terms.keep(np.repeat(rows, self._lengths.rows))
         self._lengths.keep(rows)
+        used = np.zeros(self._last + 1, np.bool_)
+        used[self._terms.rows] = True
+        self._numbers = {term: n for term, n in self._numbers.items() if used[n]}
+        self._words, self._uses = {}, None
 
     def scores(
         self, question: Sequence[str], groups: NDArray[np.int32], *, compare: bool = True
@@ -126,16 +114,16 @@ class LexicalIndex:
 
         Args:
             question: Terms.
-            groups: The number of the group of each row, from 0; -1 for cleared rows.
+            groups: The number of the group of each row, from 0.
             compare: Score the groups too.
         """
         counts = Counter(question)
         numbers = [self._numbers.get(term, NOTHING) for term in counts]
-        lengths = np.where(groups < 0, 0, self._lengths.rows)
+        lengths = self._lengths.rows
         worth = np.array([*counts.values()], np.float64)
         found = self._occurrences(numbers)
-        of_rows, most = _bm25(worth, found, lengths, self._count)
-        lengths = np.bincount(groups + 1, lengths)[1:]
+        of_rows, most = _bm25(worth, found, lengths, len(lengths))
+        lengths = np.bincount(groups, lengths)
         if not compare or len(lengths) < 2:
             return Scores(of_rows, np.full(len(lengths), of_rows.any(), np.float32), most)
         whole, _ = _bm25(worth, _together(found, groups), lengths, len(lengths))
@@ -155,14 +143,13 @@ class LexicalIndex:
         expansion". Conversations about one thing share words that no single question has.
         """
         best = _largest(scores, FEEDBACK)
-        share = np.zeros(len(scores) + 1)  # the last one is that of cleared rows
+        share = np.zeros(len(scores))
         share[best] = scores[best] / lengths[best]
         rows = np.flatnonzero(share[groups] > 0)
         ends, sizes = np.cumsum(self._lengths.rows)[rows], self._lengths.rows[rows]
         starts = ends - np.cumsum(sizes)  # of each row, from the place in the list of all of them
         terms = self._terms.rows[np.repeat(starts, sizes) + np.arange(sizes.sum())]
         here = np.bincount(terms, np.repeat(share[groups[rows]], sizes), self._last + 1)
-        here[NOTHING] = 0
         numbers = np.flatnonzero(here)
         here = here[numbers] / here.sum()
         if self._uses is None:

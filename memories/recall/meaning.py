@@ -36,26 +36,25 @@ class Meaning:
     alike: float
 
 
-def meaning(cosines: Mapping[int, float], there: NDArray[np.bool_]) -> Meaning | None:
+def meaning(cosines: Mapping[int, float], count: int) -> Meaning | None:
     """Return what the cosines say of each row; None if there are none.
 
     Args:
         cosines: Of all rows that have a vector, or of at least :data:`NEAREST` rows.
-        there: Whether each row exists.
+        count: How many rows there are.
     """
     if not cosines:
         return None
     rows, values = np.array([*cosines]), np.array([*cosines.values()])
-    count = max(int(there.sum()), len(values))
     if len(values) < NEAREST or count == NEAREST:
         mean, spread, rest = float(values.mean()), _spread(values), 0.0
     else:
         mean, spread = _of_tail(np.sort(values)[-NEAREST:], count)
         rest = float(values.min() - mean) * SPREAD / spread
-    standard = np.full(len(there), rest, np.float32)
+    standard = np.full(count, rest, np.float32)
     standard[rows] = (values - mean) * SPREAD / spread
     base = min(mean * count / (count + FEW), 0.99)
-    likeness = np.zeros(len(there), np.float32)
+    likeness = np.zeros(count, np.float32)
     likeness[rows] = np.clip((values - base) / (1 - base), 0, 1)
     return Meaning(standard, likeness, mean + 1.5 * spread)
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from agent_brain.memories.recall.tokenizer import ENGLISH, UNSPACED
@@ -29,37 +28,28 @@ class Mention:
 
 
 class Labels:
-    """Labels, such as names of senders, as numbers; a label is forgotten after its last use."""
+    """Labels, such as names of senders, as numbers."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
-        self._labels: dict[int, str] = {}
-        self._uses: Counter[int] = Counter()
         self._last = NOBODY
 
     def add(self, label: str | None) -> int:
-        """Count a use of ``label`` and return its number; :data:`NOBODY` for None."""
+        """Return the number of ``label``, a new one if it has none; :data:`NOBODY` for None."""
         if label is None:
             return NOBODY
-        number = self._numbers.get(label)
-        if number is None:
+        if label not in self._numbers:
             self._last += 1
-            number = self._numbers[label] = self._last
-            self._labels[number] = label
-        self._uses[number] += 1
-        return number
+            self._numbers[label] = self._last
+        return self._numbers[label]
 
-    def remove(self, number: int) -> str | None:
-        """Undo one :meth:`add`; returns the label if that was its last use."""
-        if number == NOBODY:
-            return None
-        self._uses[number] -= 1
-        if self._uses[number]:
-            return None
-        del self._uses[number]
-        label = self._labels.pop(number)
-        del self._numbers[label]
-        return label
+    def keep(self, numbers: Iterable[int]) -> list[str]:
+        """Forget the labels with other numbers than these; return those labels."""
+        used = {*numbers}
+        gone = [label for label, number in self._numbers.items() if number not in used]
+        for label in gone:
+            del self._numbers[label]
+        return gone
 
     def number(self, label: str) -> int:
         """Return the number of ``label``; :data:`NOBODY` if it is not in use."""
@@ -76,7 +66,7 @@ class Participants:
         self._longest = 1
 
     def add(self, sender: str | None) -> int:
-        """Count a message of ``sender`` and return the number of the sender."""
+        """Add the sender of a message; return the number of the sender."""
         if sender is not None and self._senders.number(sender) == NOBODY:
             for words in _names(sender):
                 self._people.setdefault(words, set()).add(sender)
@@ -85,10 +75,9 @@ class Participants:
                 self._unspaced.add(sender)
         return self._senders.add(sender)
 
-    def remove(self, number: int) -> None:
-        """Undo one :meth:`add`; a sender without messages is no longer a participant."""
-        sender = self._senders.remove(number)
-        if sender is not None:
+    def keep(self, numbers: Iterable[int]) -> None:
+        """Forget the senders with other numbers than these."""
+        for sender in self._senders.keep(numbers):
             self._unspaced.discard(sender)
             for words in _names(sender):
                 self._people[words].discard(sender)

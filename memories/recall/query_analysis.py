@@ -55,7 +55,6 @@ class Question:
     """A parsed question.
 
     Attributes:
-        dense: What to embed: the question as the people it names would put it.
         terms: What to look up: its terms without names and words of asking.
         speaker: The participant it is about, if it is about one.
         asks_when: Whether it asks for a time.
@@ -64,7 +63,6 @@ class Question:
         of_agent: Whether it asks for what the agent itself has said.
     """
 
-    dense: str
     terms: tuple[str, ...]
     speaker: str | None
     asks_when: bool
@@ -85,7 +83,6 @@ def read(question: str, participants: Participants, now: datetime | None = None)
     if spans:  # "yesterday" is a day then, and no word to look up
         found = [term for term in found if term not in TIME_TERMS]
     return Question(
-        dense=in_first_person(question, mentions),
         terms=tuple(term for term in found if term not in ASKING) or tuple(found),
         speaker=_speaker(question, mentions),
         asks_when=_ASKS_WHEN.match(question) is not None,

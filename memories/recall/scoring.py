@@ -126,7 +126,7 @@ def score(evidence: Evidence, features: Features) -> tuple[Scores, Parts]:
     if not parts:
         return np.full(len(features), -np.inf, np.float32), parts
     total = _total(parts.values())
-    matched = features["there"] & ((total != 0) | (evidence.meaning is not None))
+    matched = (total != 0) | (evidence.meaning is not None)
     parts |= _circumstances(evidence, features, weights)
     return np.where(matched, _total(parts.values()), np.float32(-np.inf)), parts
 

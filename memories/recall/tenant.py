@@ -196,14 +196,14 @@ class Together:
         return found
 
 
-def checked_scope(scope: str, tenant: str | None, journal: Journal | None) -> Scope:
-    """Return ``scope`` if a memory with this tenant and journal can recall from it.
+def is_of_tenant(scope: str, tenant: str | None, journal: Journal | None) -> bool:
+    """Return whether ``scope`` is ``"tenant"``, of a memory with this tenant and journal.
 
     Raises:
-        MemoryUseError: It cannot.
+        MemoryUseError: It is no scope, or the memory cannot recall from it.
     """
     if scope == "session":
-        return "session"
+        return False
     if scope != "tenant":
         raise MemoryUseError(f"scope= must be 'session' or 'tenant', not {scope!r}")
     if tenant is None:
@@ -215,4 +215,4 @@ def checked_scope(scope: str, tenant: str | None, journal: Journal | None) -> Sc
             "recall(scope='tenant') reads the other sessions from a journal: give the memory path= "
             "or journal="
         )
-    return "tenant"
+    return True

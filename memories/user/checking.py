@@ -27,7 +27,6 @@ from agent_brain.memories.user.facts import (
 from agent_brain.memories.user.origins import (
     data_in,
     has_quote,
-    least_trusted,
     origin_of,
     own_words,
 )
@@ -157,7 +156,9 @@ def checked_fact(
     found = [origin for origin in origins if origin is not None]
     if len(found) < len(origins):
         return Refusal(draft.text, "recalled")
-    origin = _origin(draft, least_trusted(found), messages, batch)
+    origin = max(found, key=lambda each: (each.rank, each))  # who is trusted least
+    if origin in OWN:
+        origin = _own_origin(draft, messages, batch)
     said_at = min(max(message.created_at for message, _ in messages), now)
     sources = [
         Source(
@@ -186,11 +187,8 @@ def checked_fact(
         return Refusal(draft.text, f"invalid: {'; '.join(error_lines(error, 'the fact'))}")
 
 
-def _origin(
-    draft: Draft, origin: Origin, messages: Sequence[tuple[Message, str]], batch: Batch
-) -> Origin:
-    if origin not in OWN:
-        return origin
+def _own_origin(draft: Draft, messages: Sequence[tuple[Message, str]], batch: Batch) -> Origin:
+    """Return the origin of a draft that cites the user."""
     own = [(own_words(message, batch.names), quote) for message, quote in messages]
     said = "\n".join(text for text, _ in own)
     said_at = messages[-1][0].created_at

@@ -135,21 +135,13 @@ class Known:
         self.version += 1
 
     def _put(self, found: dict[str, Fact]) -> None:
-        """Take up what has become of facts; those that are behind a new one move."""
-        if not self._facts:
-            self._facts = found
-            return
-        first = next((i for i in found if i not in self._facts), None)
-        behind: dict[str, Fact] = {}
-        while first is not None and self._facts:
-            last, fact = self._facts.popitem()
-            if self._places[last] < self._places[first]:
-                self._facts[last] = fact
-                break
-            behind[last] = fact
-        changed = behind | found
-        order = sorted(changed, key=self._places.__getitem__) if behind else changed
-        self._facts.update((i, changed[i]) for i in order)
+        """Take up what has become of facts; the new ones come in the order of being said."""
+        new = [i for i in found if i not in self._facts]
+        last = next(reversed(self._facts), None)
+        self._facts.update(found)
+        if new and last is not None and self._places[new[0]] < self._places[last]:
+            order = sorted(self._facts, key=self._places.__getitem__)
+            self._facts = {i: self._facts[i] for i in order}
 
     def _concerned(self) -> list[str]:
         """Return the IDs of the facts that changes concern, in order."""

@@ -32,8 +32,8 @@ from agent_brain.memories.user.checking import (
 )
 from agent_brain.memories.user.facts import LIVE, OWN, Again, Fact, Source
 from agent_brain.memories.user.log import ReadUpTo
-from agent_brain.memories.user.novelty import said_in, says_something
 from agent_brain.memories.user.origins import LEAST_WORDS, has_quote, own_words, words_of
+from agent_brain.memories.user.stating import said_in, says_something
 from agent_brain.memories.wrapper import offers
 
 if TYPE_CHECKING:
@@ -196,9 +196,11 @@ async def _news(
 
 
 async def read_next(user: UserMemory, conversation: Conversation) -> Reading | None:
-    """Return the next messages of a conversation; None if all were read."""
+    """Return the next messages of a conversation; None if all were read.
+
+    What is known is as :func:`opened` has found it, or the last :func:`write`.
+    """
     memory, name = conversation.memory, conversation.name
-    await user.log.look()
     before, news, seen, cursor = await _news(memory, user.log.read_up_to(name))
     waiting = [message for message in news if not is_partial(message)]
     taken = waiting[:BATCH]

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any, cast
 
 from pydantic import AwareDatetime, BaseModel, ValidationError
 
-from agent_brain.memories.errors import JournalError
+from agent_brain.memories.errors import JournalError, MemoryUseError
 from agent_brain.memories.message import Message
 from agent_brain.memories.recall.results import Recalled
 from agent_brain.memories.recall.tenant import Scope
 from agent_brain.memories.runs.work import EMBEDDING
 from agent_brain.memories.store.events import Added, Change, Removed
-from agent_brain.memories.store.filters import Query
+from agent_brain.memories.store.filters import Query, checked_text
 from agent_brain.memories.store.removal import scrub
 from agent_brain.memories.user.facts import DERIVED, USER, Again, Ended, Fact, resolve
 from agent_brain.memories.user.known import Known
@@ -22,6 +22,8 @@ from agent_brain.memories.vector import VectorMemory
 from agent_brain.memories.views.base import View
 
 FACT, RECORD = "fact", "record"  # keys in the metadata of a message
+BLOCK_LETTERS, NAME_LETTERS = 2_000, 64  # of a block, at most
+MOST_BLOCKS = 20
 _IN_MESSAGE = {"id", "text", "said_at"}  # fields of a fact that the message has itself
 
 
@@ -111,16 +113,16 @@ def as_item(message: Message) -> BaseModel | None:
 
 
 class Items(View):
-    """Notes what comes into a log and what goes, until it is taken up.
+    """What the messages of a log store, and what comes and goes until it is taken up.
 
     Attributes:
-        changes: Messages in the order in which they came and went, and whether they are there.
-        unread: Whether the log may have any number of other messages.
+        known: What is stored; after :meth:`look`.
     """
 
     tail = 0
 
     def __init__(self) -> None:
+        self.known = Known()
         self.reset()
 
     def fresh(self) -> Items:
@@ -129,35 +131,28 @@ class Items(View):
 
     def reset(self) -> None:
         """As :meth:`View.reset`."""
-        self.unread = True
-        self.changes: list[tuple[Message, bool]] = []
+        self._unread = True  # the log may have any number of other messages than these:
+        self._changes: list[tuple[Message, bool]] = []  # whether they are there, in order
 
     def add(self, messages: Sequence[Message]) -> None:
         """As :meth:`View.add`."""
-        self.changes += ((message, True) for message in messages)
+        self._changes += ((message, True) for message in messages)
 
     def remove(self, messages: Sequence[Message]) -> None:
         """As :meth:`View.remove`."""
-        self.changes += ((message, False) for message in messages)
+        self._changes += ((message, False) for message in messages)
 
-    def take(self, known: Known) -> Known:
-        """Return what is known with what has changed, which is forgotten here."""
-        if self.unread:
-            known = Known()
-            for message in self.log:
-                add(known, message)
-            self.unread = False
-        else:
-            for message, there in self.changes:
-                add(known, message) if there else known.remove(message.id)
-        self.changes = []
-        return known
-
-
-def add(known: Known, message: Message) -> None:
-    """Add what a message stores to what is known."""
-    if (item := as_item(message)) is not None:
-        known.add(message.id, item)
+    def look(self) -> None:
+        """Take up what has changed."""
+        changes: Iterable[tuple[Message, bool]] = self._changes
+        if self._unread:
+            self.known, changes = Known(), ((message, True) for message in self.log)
+        for message, there in changes:
+            if not there:
+                self.known.remove(message.id)
+            elif (item := as_item(message)) is not None:
+                self.known.add(message.id, item)
+        self._unread, self._changes = False, []
 
 
 def _added(items: Sequence[BaseModel]) -> list[Change]:
@@ -165,33 +160,34 @@ def _added(items: Sequence[BaseModel]) -> list[Change]:
 
 
 class UserLog(VectorMemory):
-    """The session that stores what is known about a user, in a message for each item.
-
-    Attributes:
-        known: What is stored; after :meth:`look`.
-    """
+    """The session that stores what is known about a user, in a message for each item."""
 
     _of_user = True
 
     def __init__(self, **options: Any) -> None:
         super().__init__(recent=1, k=0, **options)
-        self.known = Known()
 
     def _new_views(self, recent: int, max_tokens: int | None) -> list[View]:
         return [*super()._new_views(recent, max_tokens), Items()]
+
+    @property
+    def _items(self) -> Items:
+        return cast("Items", self.store.views[-1])
+
+    @property
+    def known(self) -> Known:
+        """What is stored; after :meth:`look`."""
+        return self._items.known
 
     async def look(self) -> None:
         """Read what others have written."""
         await self.open()
         if self.store.log.encoded:
             await self.store.log.decoded()
-        self._look()
+        self._items.look()
 
-    def _look(self) -> None:
-        self.known = cast("Items", self.store.views[-1]).take(self.known)
-
-    async def write(self, plan: Callable[[], Sequence[BaseModel]]) -> None:
-        """Add the items that ``plan`` returns in one append.
+    async def write(self, plan: Callable[[], Sequence[BaseModel]]) -> Sequence[BaseModel]:
+        """Add the items that ``plan`` returns in one append; return these.
 
         How far a conversation was read before is removed with it.
 
@@ -199,19 +195,17 @@ class UserLog(VectorMemory):
             plan: Called when all that is stored has been read, and again if another process writes
                 first. What it raises leaves all as it was.
         """
+        made: Sequence[BaseModel] = ()
 
         def changes() -> list[Change]:
-            self._look()
+            nonlocal made
             made = plan()
             read = {item.conversation for item in made if isinstance(item, ReadUpTo)}
             gone = [i for i, item in self.known.items(ReadUpTo) if item.conversation in read]
             return [*_added(made), *([Removed(gone)] if gone else [])]
 
-        await self._get_ready()
-        await self._write("write()")
-        await self.store.change(changes)
-        self._look()
-        await self._catch_up()
+        await self._change(changes)
+        return made
 
     async def exchange(self, plan: Callable[[], tuple[Sequence[str], Sequence[BaseModel]]]) -> None:
         """Put items in the place of others in one append, and forget those.
@@ -224,16 +218,24 @@ class UserLog(VectorMemory):
 
         def changes() -> list[Change]:
             nonlocal gone
-            self._look()
             gone, made = plan()
             return [Removed(gone, forgotten=True), *_added(made)] if gone else []
 
-        await self._get_ready()
-        await self._write("exchange()")
-        await self.store.change(changes)
+        await self._change(changes)
         if gone:
             await scrub(self)
-        self._look()
+
+    async def _change(self, plan: Callable[[], list[Change]]) -> None:
+        """Write what ``plan`` returns when all that is stored has been read."""
+
+        def changes() -> list[Change]:
+            self._items.look()
+            return plan()
+
+        await self._get_ready()
+        await self._write("write()")
+        await self.store.change(changes)
+        self._items.look()
         await self._catch_up()
 
     async def find(
@@ -251,7 +253,7 @@ class UserLog(VectorMemory):
             sessions = await self._together(tool_results=False) if scope == "tenant" else None
             if sessions is not None and not sessions.parts:
                 return []
-            return await self._recall(query, k, Query(where=where), None, sessions)
+            return await self._recall(query, k, Query(where=where), sessions=sessions)
 
     def facts(self) -> dict[str, Fact]:
         """Return all facts by ID, with what has become of each; after :meth:`look`."""
@@ -275,6 +277,36 @@ class UserLog(VectorMemory):
     def blocks(self, name: str) -> list[Block]:
         """Return the versions of a block, oldest first; after :meth:`look`."""
         return [block for block in self.known.all(Block) if block.name == name]
+
+    async def write_block(self, name: str, text: str, expect: int | None, now: datetime) -> Block:
+        """Write a version of a block; see :meth:`UserMemory.edit_block`."""
+        checked_text("a block's text", text)
+        named = isinstance(name, str) and name.isprintable()
+        if not named or not 0 < len(name.strip()) <= NAME_LETTERS:
+            raise MemoryUseError(
+                f"A block's name has 1 to {NAME_LETTERS} characters in one line, not {name!r}"
+            )
+        if len(text) > BLOCK_LETTERS:
+            raise MemoryUseError(
+                f"Block {name!r} would have {len(text):,} characters, and at most "
+                f"{BLOCK_LETTERS:,} are allowed: shorten it. Nothing was written"
+            )
+
+        def plan() -> list[Block]:
+            versions = self.blocks(name)
+            at = versions[-1].version if versions else 0
+            if expect is not None and expect != at:
+                now_there = f"version {at}: {versions[-1].text!r}" if versions else "not there"
+                raise MemoryUseError(
+                    f"Block {name!r} is {now_there}, and version {expect} was to be replaced. "
+                    "Nothing was written: read it again"
+                )
+            if not versions and len({each.name for each in self.known.all(Block)}) >= MOST_BLOCKS:
+                raise MemoryUseError(f"There are {MOST_BLOCKS} blocks already, the most allowed")
+            return [Block(name=name, text=text, version=at + 1, at=now)]
+
+        (written,) = await self.write(plan)
+        return cast("Block", written)
 
     def read_up_to(self, conversation: str) -> ReadUpTo:
         """Return how far a conversation was read; after :meth:`look`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 
 from agent_brain.common.text import folded
 from agent_brain.memories.message import Message, Role
@@ -169,8 +169,3 @@ def is_negative(text: str) -> bool:
     """Return whether a text denies something."""
     text = text.casefold()
     return any(words.search(text) for words in (NOT, NOT_ELSEWHERE, _AGAINST))
-
-
-def least_trusted(origins: Iterable[Origin]) -> Origin:
-    """Return the origin that is trusted least."""
-    return max(origins, key=lambda origin: (origin.rank, origin))

@@ -1,4 +1,4 @@
-"""What users state, and what they only ask, suppose, deny or take back.
+"""What users state, what of it is new, and what they only ask, suppose, deny or take back.
 
 Words and marks decide, for English first: "Do I live in Rome?", "If I live in Rome, …" and "I live
 in Rome? No, that is wrong." do not state that somebody lives in Rome.
@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 from bisect import bisect, bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import accumulate
 
+from agent_brain.memories.recall.tokenizer import ENGLISH, runs
+from agent_brain.memories.user.facts import Fact
 from agent_brain.memories.user.misreading import is_misread
 from agent_brain.memories.user.origins import NOT, NOT_ELSEWHERE, is_negative, plain, words_of
 
@@ -99,6 +101,9 @@ FRAME = frozenset(
     "live like love enjoy prefer want own work name call use speak go move plan "
     "user person year old".split()
 )
+
+_TIMED = frozenset(("until", "till", "since"))  # "I live here until May"
+_FIRST_PERSON = frozenset("i im ive id ill my me mine myself we our us ours".split())
 
 
 def stems_of(text: str) -> set[str]:
@@ -204,3 +209,29 @@ def _negated(clause: str, stems: set[str]) -> Iterator[bool]:
     for found in NOT.finditer(clause):
         behind = stems_of(clause[found.end() :])
         yield stems <= behind and (len(stems) > 1 or stems == behind)
+
+
+def says_something(text: str) -> bool:
+    """Return whether a text may say something about who wrote it: not thanks, not a mere question.
+
+    A question in English says nothing, nor does a request without "I" or "my"; in other languages
+    they may.
+    """
+    if not set(words_of(text)) - POLITE:
+        return False
+    words = set(runs(text))
+    if not words & ENGLISH:
+        return True
+    asks = all(part.endswith("?") for part in re.findall(r"[^.!?]+[.!?]*", text.strip()))
+    return bool(words_of(stated(text))) and (not asks or bool(words & _FIRST_PERSON))
+
+
+def said_in(text: str, facts: Iterable[Fact]) -> Fact | None:
+    """Return the first fact that says the same, as it has all words of a text; None if none."""
+    if _TIMED & set(runs(text)):
+        return None
+    words, denies = set(words_of(text)), is_negative(text)
+    for fact in facts:
+        if words <= set(words_of(fact.text)) and denies is is_negative(fact.text):
+            return fact
+    return None

@@ -29,7 +29,6 @@ from agent_brain.memories.store.filters import names as names_in
 from agent_brain.memories.store.options import JournalLike
 from agent_brain.memories.store.session import USER_SESSION, long_term_session, session_key
 from agent_brain.memories.user import erasing, learning
-from agent_brain.memories.user.blocks import edit
 from agent_brain.memories.user.checking import is_stated, known_as, said_again
 from agent_brain.memories.user.facts import (
     CURRENT,
@@ -44,9 +43,9 @@ from agent_brain.memories.user.facts import (
 )
 from agent_brain.memories.user.learning import Extract, Learned
 from agent_brain.memories.user.log import Block, ReadUpTo, UserLog
-from agent_brain.memories.user.novelty import said_in, says_something
 from agent_brain.memories.user.origins import has_quote, origin_of, own_words
 from agent_brain.memories.user.rendering import profile_of
+from agent_brain.memories.user.stating import said_in, says_something
 from agent_brain.memories.user.tools import TOOLS, tools_of
 
 if TYPE_CHECKING:
@@ -288,9 +287,7 @@ class UserMemory(AsyncResource):
                 raise MemoryUseError(f"replaces={missing}: no facts have these IDs")
             same = known_as(fact, self.log.known.said_as(fact), known)
             stored = same or fact
-            if same is None:
-                return [fact]
-            return said_again(fact, same, self.log.known.again(same.id))
+            return said_again(fact, same, self.log.known.again(same.id)) if same else [fact]
 
         await self.log.write(plan)
         return self.log.facts()[stored.id]
@@ -393,7 +390,7 @@ class UserMemory(AsyncResource):
             MemoryUseError: Another version is there; nothing was written. Or the name or the text
                 is too long.
         """
-        return await edit(self.log, name, text, expect, self.clock())
+        return await self.log.write_block(name, text, expect, self.clock())
 
     async def blocks(self) -> list[Block]:
         """Return the current version of each block that is not empty, by name."""
@@ -658,18 +655,16 @@ class UserMemory(AsyncResource):
             raise MemoryUseError(
                 f"load(): not what export() returned: {'; '.join(lines)}"
             ) from error
-        added: list[Fact] = []
 
         def plan() -> Sequence[BaseModel]:
             known = self.log.facts()
-            added[:] = [fact for fact in facts if fact.id not in known]
+            added = [fact for fact in facts if fact.id not in known]
             held = {(block.name, block.version) for block in self.log.known.all(Block)}
             written = [block for block in blocks if (block.name, block.version) not in held]
             noted = self.log.known.all(Again)
             return [*added, *written, *(each for each in again if each not in noted)]
 
-        await self.log.write(plan)
-        return len(added)
+        return sum(isinstance(item, Fact) for item in await self.log.write(plan))
 
     # Life
 

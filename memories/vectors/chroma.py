@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
 import anyio
@@ -28,12 +29,33 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+P = ParamSpec("P")
 T = TypeVar("T")
 PREFIX = "agent-brain-"
 DIGITS = 16  # of the fingerprint of a text
 PAGE = 500  # rows asked for or deleted by key in one call
 IDS = 25_000  # read in one call, which keeps Python's other threads waiting
 EF_SEARCH = 400  # of the 100 nearest of 100,000 MiniLM vectors Chroma then finds 99
+
+
+def in_thread(
+    *, writes: bool = False, again: bool = True
+) -> Callable[
+    [Callable[Concatenate[Any, P], T]], Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]
+]:
+    """Return a decorator for a method of a store that runs by :meth:`ChromaStore._run`."""
+
+    def decorate(
+        work: Callable[Concatenate[Any, P], T],
+    ) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
+        @wraps(work)
+        async def method(store: ChromaStore, /, *args: P.args, **options: P.kwargs) -> T:
+            call = partial(work, store, *args, **options)
+            return await store._run(call, writes=writes, again=again)
+
+        return method
+
+    return decorate
 
 
 class ChromaStore(ABC):
@@ -68,43 +90,72 @@ class ChromaStore(ABC):
             VectorStoreError: Chroma cannot be reached.
         """
         self.model = embedder, dimension
-        await self._run(self._open)
+        await self._run(self._rows)
 
-    async def count(self) -> int:
+    @in_thread()
+    def count(self) -> int:
         """Return how many rows there are."""
-        return await self._run(self._count)
+        rows = self._rows()
+        if rows is None:
+            return 0
+        # which loads the index; count() would hold Python's global lock meanwhile
+        rows.query(query_embeddings=[[1.0] * (self.dimension or 1)], n_results=1, include=[])
+        return int(rows.count())
 
-    async def keys(self) -> set[str]:
+    @in_thread()
+    def keys(self) -> set[str]:
         """Return the keys of all rows."""
-        return {*await self._run(self._keys)}
+        return {*self._keys()}
 
-    async def load(self) -> dict[str, NDArray[np.float32]]:
+    @in_thread(again=False)
+    def load(self) -> dict[str, NDArray[np.float32]]:
         """Return all rows."""
-        return await self._run(lambda: self._get(self._keys()))
+        import numpy as np
 
-    async def having(self, keys: Sequence[str]) -> set[str]:
+        found: dict[str, NDArray[np.float32]] = {}
+        for page in pieces(self._keys()):
+            read = self._rows().get(ids=page, include=["embeddings"])
+            found.update(zip(read["ids"], np.asarray(read["embeddings"], np.float32), strict=True))
+        return found
+
+    @in_thread()
+    def having(self, keys: Sequence[str]) -> set[str]:
         """Return those of ``keys`` that there are rows of."""
-        return await self._run(lambda: self._having(keys))
+        if (rows := self._rows()) is None:
+            return set()
+        return {key for page in pieces(keys) for key in rows.get(ids=page, include=[])["ids"]}
 
-    async def nearest(self, vector: NDArray[np.float32], count: int) -> dict[str, float]:
+    @in_thread(again=False)
+    def nearest(self, vector: NDArray[np.float32], count: int) -> dict[str, float]:
         """Return the cosines of the ``count`` rows nearest to ``vector``; it is approximate."""
-        return await self._run(lambda: self._nearest(vector, count))
+        if (rows := self._rows()) is None:
+            return {}
+        page = rows.query(query_embeddings=[vector], n_results=count, include=["distances"])
+        pairs = zip(page["ids"][0], page["distances"][0], strict=True)
+        return {key: 1 - distance for key, distance in pairs}
 
-    async def add(self, rows: Mapping[str, NDArray[np.float32]]) -> None:
+    @in_thread(writes=True)
+    def add(self, rows: Mapping[str, NDArray[np.float32]]) -> None:
         """Store rows, all of one dimension and at most ``write_rows`` of them."""
-        await self._run(lambda: self._add(rows), writes=True)
+        vectors = [*rows.values()]
+        self._rows(len(vectors[0])).upsert(ids=[*rows], embeddings=vectors)
 
-    async def delete(self, keys: Sequence[str]) -> None:
+    @in_thread(writes=True)
+    def delete(self, keys: Sequence[str]) -> None:
         """Delete rows; unknown ones are ignored."""
-        await self._run(lambda: self._delete(keys), writes=True)
+        if (rows := self._rows()) is not None:
+            for page in pieces(keys):
+                rows.delete(ids=page)
 
-    async def clear(self) -> None:
+    @in_thread(writes=True)
+    def clear(self) -> None:
         """Delete every row of the session, whichever model made it."""
-        await self._run(self._clear, writes=True)
+        self._clear()
 
-    async def blank(self) -> None:
+    @in_thread(writes=True)
+    def blank(self) -> None:
         """Overwrite what our files hold beside the rows."""
-        await self._run(self._blank, writes=True)
+        self._blank()
 
     async def aclose(self) -> None:
         """Disconnect."""
@@ -134,25 +185,25 @@ class ChromaStore(ABC):
         """Keep other processes from using the rows meanwhile."""
         return nullcontext()
 
-    async def _run(self, work: Callable[[], T], *, writes: bool = False) -> T:
+    def _read(self, work: Callable[[], T], *, again: bool) -> T:
+        """Return what ``work`` returns; if it fails and can be mended, try ``again``."""
+        return work()
+
+    async def _run(self, work: Callable[[], T], *, writes: bool = False, again: bool = True) -> T:
         """Run ``work`` in a thread and raise Chroma's errors as ours."""
 
         def guarded() -> T:
             try:
                 with self._exclusively(writes=writes):
                     try:
-                        return work()
-                    except (EmbedderMismatchError, MemoryDefinitionError):
-                        raise
+                        return work() if writes else self._read(work, again=again)
                     except BaseException as error:
-                        if isinstance(error, Exception) or is_panic(error):
+                        if is_of_chroma(error):
                             self.losses += type(error).__name__ == "NotFoundError"
                             self._recover()
                         raise
-            except (EmbedderMismatchError, MemoryDefinitionError):
-                raise
             except BaseException as error:
-                if not isinstance(error, Exception) and not is_panic(error):
+                if not is_of_chroma(error):
                     raise
                 raise VectorStoreError(f"Chroma {self._place()} cannot be used: {error}") from error
 
@@ -200,17 +251,6 @@ class ChromaStore(ABC):
         except NotFoundError:
             return None
 
-    def _open(self) -> None:
-        self._rows()
-
-    def _count(self) -> int:
-        rows = self._rows()
-        if rows is None:
-            return 0
-        # which loads the index; count() would hold Python's global lock meanwhile
-        rows.query(query_embeddings=[[1.0] * (self.dimension or 1)], n_results=1, include=[])
-        return int(rows.count())
-
     def _keys(self) -> list[str]:
         rows = self._rows()
         keys: list[str] = []
@@ -220,39 +260,6 @@ class ChromaStore(ABC):
             if len(page) < IDS:
                 break
         return keys
-
-    def _having(self, keys: Sequence[str]) -> set[str]:
-        if (rows := self._rows()) is None:
-            return set()
-        return {key for page in pieces(keys) for key in rows.get(ids=page, include=[])["ids"]}
-
-    def _get(self, keys: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-        import numpy as np
-
-        found: dict[str, NDArray[np.float32]] = {}
-        if (rows := self._rows()) is None:
-            return found
-        for page in pieces(keys):
-            read = rows.get(ids=page, include=["embeddings"])
-            found.update(zip(read["ids"], np.asarray(read["embeddings"], np.float32), strict=True))
-        return found
-
-    def _nearest(self, vector: NDArray[np.float32], count: int) -> dict[str, float]:
-        rows = self._rows()
-        if rows is None:
-            return {}
-        page = rows.query(query_embeddings=[vector], n_results=count, include=["distances"])
-        pairs = zip(page["ids"][0], page["distances"][0], strict=True)
-        return {key: 1 - distance for key, distance in pairs}
-
-    def _add(self, rows: Mapping[str, NDArray[np.float32]]) -> None:
-        vectors = [*rows.values()]
-        self._rows(len(vectors[0])).upsert(ids=[*rows], embeddings=vectors)
-
-    def _delete(self, keys: Sequence[str]) -> None:
-        if (rows := self._rows()) is not None:
-            for page in pieces(keys):
-                rows.delete(ids=page)
 
     def _clear(self) -> None:
         if self._client is None:
@@ -350,9 +357,10 @@ def pieces(keys: Sequence[str]) -> Iterator[list[str]]:
         yield [*keys[start : start + PAGE]]
 
 
-def is_panic(error: BaseException) -> bool:
-    """Return whether Chroma's core, which is written in Rust, has failed on broken files."""
-    return type(error).__name__ == "PanicException"
+def is_of_chroma(error: BaseException) -> bool:
+    """Return whether Chroma has failed: also its core, written in Rust, on broken files."""
+    ours = isinstance(error, EmbedderMismatchError | MemoryDefinitionError)
+    return (isinstance(error, Exception) and not ours) or type(error).__name__ == "PanicException"
 
 
 def settings() -> Any:

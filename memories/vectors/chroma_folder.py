@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from struct import Struct
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from agent_brain.memories.errors import EmbedderMismatchError
 from agent_brain.memories.vectors.chroma import (
     PREFIX,
     ChromaClient,
     ChromaServer,
     ChromaStore,
-    is_panic,
+    is_of_chroma,
     settings,
 )
 
 if TYPE_CHECKING:
     from os import PathLike
-
-    import numpy as np
-    from numpy.typing import NDArray
 
 T = TypeVar("T")
 HEADER = Struct("<iQQQQ")  # of an index: version, offset, room for rows, rows, bytes of a row
@@ -122,42 +118,18 @@ class ChromaFolder(ChromaStore):
     def _recover(self) -> None:
         self._close()
 
-    def _repaired(self, read: Callable[[], T], *, again: bool = True) -> T:
-        """Return what ``read`` returns; delete what cannot be read, to be embedded again."""
+    def _read(self, work: Callable[[], T], *, again: bool) -> T:
+        """Return what ``work`` returns; delete what cannot be read, to be embedded again."""
         try:
-            return read()
-        except EmbedderMismatchError:
-            raise
+            return work()
         except BaseException as error:
-            broken = isinstance(error, Exception) or is_panic(error)
-            if self.readonly or not broken or _is_passing(error):
+            if self.readonly or not is_of_chroma(error) or _is_passing(error):
                 raise
             self._clear()
             self.losses += 1
             if not again:
                 raise
-        return read()
-
-    def _open(self) -> None:
-        self._repaired(super()._open)
-
-    def _count(self) -> int:
-        return self._repaired(super()._count)
-
-    def _keys(self) -> list[str]:
-        return self._repaired(super()._keys)
-
-    def _having(self, keys: Sequence[str]) -> set[str]:
-        read = super()._having
-        return self._repaired(lambda: read(keys))
-
-    def _get(self, keys: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-        read = super()._get
-        return self._repaired(lambda: read(keys), again=False)
-
-    def _nearest(self, vector: NDArray[np.float32], count: int) -> dict[str, float]:
-        read = super()._nearest
-        return self._repaired(lambda: read(vector, count), again=False)
+        return work()
 
     def _clear(self) -> None:
         self._close()

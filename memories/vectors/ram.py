@@ -37,8 +37,8 @@ class RamVectors:
         return self._keys.copy()
 
     def rows(self, keys: Iterable[str]) -> dict[str, Floats]:
-        """Return copies of the vectors of these keys."""
-        return {key: self._room[self._places[key]].copy() for key in keys}
+        """Return copies of the vectors of these keys, as far as there are any."""
+        return {key: self._room[self._places[key]].copy() for key in keys if key in self._places}
 
     def put(self, keys: Sequence[str], vectors: ArrayLike) -> None:
         """Add vectors; known keys keep theirs."""

@@ -416,9 +416,7 @@ class Vectors:
         for message_id in ids:
             keys = keys_of(message_id, text_of(self._log.peek(message_id)) or "")
             parts = [part for part in (self.held, self._copy) if part is not None]
-            rows = [
-                row for part in parts for row in part.rows(k for k in keys if k in part).values()
-            ]
+            rows = [row for part in parts for row in part.rows(keys).values()]
             if rows:
                 found[message_id] = np.stack(rows)
         return found
@@ -505,7 +503,7 @@ class Vectors:
         for start in range(0, len(keys), store.write_rows):
             if held is None or held is not self.held:
                 return
-            rows = held.rows(key for key in keys[start : start + store.write_rows] if key in held)
+            rows = held.rows(keys[start : start + store.write_rows])
             self._writing = rows.keys()  # who removes one now must delete it
             try:
                 async with self._storing:

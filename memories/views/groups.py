@@ -150,13 +150,6 @@ class Answered:
         self.hidden.update(ids)
 
 
-def answered(messages: Iterable[Message]) -> list[Message]:
-    """Return ``messages`` without what :class:`Answered` finds in them."""
-    everything, calls = list(messages), Answered()
-    calls.read(everything)
-    return [message for message in everything if message.id not in calls.hidden]
-
-
 def behind_rules(block: Sequence[Message], messages: Sequence[Message]) -> list[Message]:
     """Return ``messages`` with ``block`` behind the system messages that they begin with."""
     lead = 0

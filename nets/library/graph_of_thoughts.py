@@ -1,12 +1,16 @@
-"""Graph of thoughts: a graph of operations on thoughts."""
+"""Graph of thoughts: a graph of operations on thoughts, run as far as they are ready."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
+from pydantic import BaseModel, Field
+
+from agent_brain.common.aio import maybe_await
 from agent_brain.memories.base import Memory
+from agent_brain.memories.message import Message
 from agent_brain.nets.library.graph_operations import (
     Aggregate,
     Generate,
@@ -17,15 +21,168 @@ from agent_brain.nets.library.graph_operations import (
     read_operations,
     results_of,
 )
-from agent_brain.nets.library.graph_states import OPERATING, Graph, OperationState, best_of
+from agent_brain.nets.library.tree_of_thoughts import Thoughts
 from agent_brain.nets.net import Net
 from agent_brain.states import prompts
 from agent_brain.states.answering import AnswerState
 from agent_brain.states.base import State
-from agent_brain.states.models.llm import LLM
+from agent_brain.states.concurrency import Piece, Report, Together
+from agent_brain.states.model_request import (
+    StructuredRequest,
+    build_messages,
+    request_message,
+)
+from agent_brain.states.models.llm import LLM, Thought
 from agent_brain.states.models.resolve import as_llm
 from agent_brain.states.output_types import OutputType
+from agent_brain.states.session_state import Notes
 from agent_brain.states.stored_answer import TellState
+from agent_brain.states.work import StreamItem
+
+OPERATING = (
+    "You do one operation of a larger plan to reach the user's goal. Do exactly what is asked; "
+    "others do the rest."
+)
+REQUESTS: Mapping[str, str] = {
+    "generate": "Write {count} different thoughts that help to reach my goal.",
+    "aggregate": "Combine these into one that is better than each.",
+    "refine": "Improve this: correct its mistakes, and fill its gaps.",
+    "score": "Score this from 0, useless, to 1, perfect.",
+}
+
+
+class Idea(BaseModel):
+    """A thought of the graph, with its score if it has one."""
+
+    text: str
+    score: float | None = None
+
+
+class Graph(Notes):
+    """The thoughts made by each operation, by its name."""
+
+    made: dict[str, list[Idea]] = Field(default_factory=dict)
+
+    def has(self, names: Sequence[str]) -> bool:
+        """Return whether all these operations are done."""
+        return all(name in self.made for name in names)
+
+    def inputs(self, operation: Operation) -> list[Idea]:
+        """Return the thoughts that ``operation`` takes."""
+        return [idea for name in operation.inputs for idea in self.made[name]]
+
+
+class OneThought(BaseModel, frozen=True):
+    """One thought."""
+
+    thought: str
+
+
+class Rating(BaseModel, frozen=True):
+    """The score of a thought."""
+
+    score: float = Field(description="from 0, useless, to 1, perfect")
+
+
+_OUTPUTS: Mapping[str, type[BaseModel]] = {
+    "generate": Thoughts,
+    "aggregate": OneThought,
+    "refine": OneThought,
+    "score": Rating,
+}
+
+
+class OperationState(State):
+    """Run all operations whose inputs are ready, concurrently."""
+
+    def __init__(
+        self,
+        llm: LLM | str,
+        operations: Sequence[Operation],
+        *,
+        on_more: Enum,
+        on_done: Enum,
+        prompt: prompts.Prompt = OPERATING,
+    ) -> None:
+        self.llm = as_llm(llm)
+        self.operations = tuple(operations)
+        self.on_more = on_more
+        self.on_done = on_done
+        self.prompt = prompts.checked(prompt)
+
+    async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
+        """Run the operations and store their thoughts."""
+        graph = Graph.load(memory)
+        todo = [o for o in self.operations if o.name not in graph.made and graph.has(o.inputs)]
+        messages = await build_messages(self.llm, memory, self.prompt)
+        portions = [(o, ideas) for o in todo for ideas in _portions(o, graph.inputs(o))]
+        together = Together([self._work(o, ideas, memory, messages) for o, ideas in portions])
+        yield together
+        for (operation, ideas), found in zip(portions, together.results, strict=True):
+            made = _made(operation, ideas, found)
+            graph.made.setdefault(operation.name, []).extend(made)
+            yield Thought("".join(f"{operation.name}: {idea.text}\n" for idea in made))
+        graph.ended = len(graph.made) == len(self.operations)
+        graph.write(memory)
+
+    def _work(
+        self, operation: Operation, ideas: Sequence[Idea], memory: Memory, messages: list[Message]
+    ) -> Piece[Any]:
+        """Return a part of an operation, done by its function or by the model."""
+        by: Any = getattr(operation, "by", None)
+        if by is None and not isinstance(operation, KeepBest):
+            request = [*messages, _request(operation, ideas)]
+            return StructuredRequest(self.llm, request, _OUTPUTS[operation.kind])
+        texts = [idea.text for idea in ideas]
+
+        async def call(report: Report) -> Any:
+            arguments = [texts] if isinstance(operation, Aggregate) else texts or [""]
+            return None if by is None else await maybe_await(by(memory, *arguments))
+
+        return call
+
+    async def next_state(self, memory: Memory) -> Enum:
+        """Return ``on_more`` while operations are left."""
+        return self.on_done if Graph.read(memory).ended else self.on_more
+
+
+def _made(operation: Operation, ideas: Sequence[Idea], found: Any) -> list[Idea]:
+    """Return the thoughts made from ``found``, the result of a model or a function."""
+    match operation:
+        case KeepBest():
+            return ranked(ideas)[: operation.count]
+        case Generate(by=by):
+            texts = found if by else found.thoughts[: operation.count]
+            return [Idea(text=text) for text in texts]
+        case Score(by=by):
+            return [Idea(text=ideas[0].text, score=found if by else found.score)]
+        case Aggregate(by=by) | Refine(by=by):
+            return [Idea(text=found if by else found.thought)]
+
+
+def _portions(operation: Operation, ideas: Sequence[Idea]) -> list[list[Idea]]:
+    """Return what is done at a time: all thoughts, or each; an empty list for the goal."""
+    if isinstance(operation, Aggregate | KeepBest):
+        return [list(ideas)]
+    return [[idea] for idea in ideas] or [[]]
+
+
+def _request(operation: Operation, ideas: Sequence[Idea]) -> Message:
+    text = operation.prompt or REQUESTS[operation.kind]
+    if isinstance(operation, Generate):
+        text = text.replace("{count}", str(operation.count))
+    return request_message("\n\n".join([text, *(idea.text for idea in ideas)]))
+
+
+def ranked(ideas: Sequence[Idea]) -> list[Idea]:
+    """Return thoughts by their scores, best first; those without a score come last."""
+    return sorted(ideas, key=lambda i: float("-inf") if i.score is None else i.score, reverse=True)
+
+
+def best_of(ideas: Sequence[Idea]) -> str:
+    """Return the text of the best thought; empty if there are none."""
+    return ranked(ideas)[0].text if ideas else ""
+
 
 SHAPE = "Give the answer to my goal in the requested format. It is:\n\n{result}"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -21,7 +21,9 @@ from agent_brain.nets.library.handoff_states import (
 )
 from agent_brain.nets.library.react import ReAct
 from agent_brain.nets.net import Net
+from agent_brain.nets.validation import closure
 from agent_brain.states.answering import AnswerState
+from agent_brain.states.base import State
 from agent_brain.states.models.llm import LLM
 from agent_brain.states.models.resolve import as_llm
 from agent_brain.states.output_types import OutputType
@@ -94,40 +96,21 @@ def handoff(
     if problems := [*_check(agents, first)]:
         raise NetDefinitionError(problems, name=name)
     llm = as_llm(llm)
-    keys = _keys([START, *agents])
-    states = {
-        keys[one]: _state(one, agent, llm, agents, keys, owner=name)
-        for one, agent in agents.items()
-    }
+    make: Any = Enum
+    keys: type[Enum] = make("Handoff", [START, *agents])
     entry = StartState(name, {one: keys[one] for one in agents}, first)
-    return Net({keys[START]: entry, **states}, name=name)
+    states: dict[Enum, State] = {keys[START]: entry}
+    for one, agent in agents.items():
+        to = {other: keys[other] for other in _targets(one, agents)}
+        transfers = [TransferTool(other, agents[other].description) for other in to]
+        own = llm if agent.llm is None else as_llm(agent.llm)
+        net = _net(one, agent, own, [*agent.tools, *transfers], owner=name)
+        states[keys[one]] = AgentState(one, net, to, owner=name, on_handoff=agent.on_handoff)
+    return Net(states, name=name)
 
 
 def _first(agents: object) -> str:
     return next(iter(agents), "") if isinstance(agents, Mapping) else ""
-
-
-def _keys(names: Sequence[str]) -> type[Enum]:
-    make: Any = Enum
-    made: type[Enum] = make("Handoff", names)
-    return made
-
-
-def _state(
-    name: str,
-    agent: HandoffAgent,
-    llm: LLM,
-    agents: Mapping[str, HandoffAgent],
-    keys: type[Enum],
-    *,
-    owner: str,
-) -> AgentState:
-    targets = _targets(name, agents)
-    transfers = [TransferTool(to, agents[to].description) for to in targets]
-    own = llm if agent.llm is None else as_llm(agent.llm)
-    net = _net(name, agent, own, [*agent.tools, *transfers], owner=owner)
-    following = {to: keys[to] for to in targets}
-    return AgentState(name, net, following, owner=owner, on_handoff=agent.on_handoff)
 
 
 def _net(name: str, agent: HandoffAgent, llm: LLM, tools: Iterable[ToolLike], *, owner: str) -> Net:
@@ -215,11 +198,7 @@ def _check_targets(name: str, agents: Mapping[str, HandoffAgent]) -> Iterator[Pr
 
 
 def _check_reach(start: str, agents: Mapping[str, HandoffAgent]) -> Iterator[Problem]:
-    reached, todo = {start}, [start]
-    while todo:
-        new = {*_targets(todo.pop(), agents)} - reached
-        reached |= new
-        todo += new
+    reached = closure({name: _targets(name, agents) for name in agents}, [start])
     for name in agents:
         if name not in reached:
             what = f"Agent {name!r} cannot be reached from {start!r}"

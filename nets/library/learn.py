@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from enum import Enum
 from typing import Any, TypeAlias
 
@@ -13,7 +13,7 @@ from agent_brain.common.text import count_of
 from agent_brain.memories.base import Memory
 from agent_brain.memories.user import learning
 from agent_brain.memories.user.checking import Draft
-from agent_brain.memories.user.learning import Extract
+from agent_brain.memories.user.learning import Extract, Reading
 from agent_brain.memories.user.user_memory import UserMemory
 from agent_brain.nets.net import Net
 from agent_brain.states.extracting import model_extractor
@@ -65,19 +65,21 @@ def learn(llm: LLM | str | None = None, *, user: Users, extract: Extract | None 
     make = extract or (None if llm is None else model_extractor(llm))
 
     @asynccontextmanager
-    async def used(memory: Memory) -> AsyncIterator[UserMemory]:
-        if isinstance(user, UserMemory):
-            yield user
-        else:
-            async with user(memory.tenant) as made:
-                yield made
+    async def next_of(memory: Memory) -> AsyncIterator[tuple[UserMemory, str, Reading | None]]:
+        """Yield what is known, the session, and its next messages."""
+        session = (await memory.goal())[-1].content
+        async with AsyncExitStack() as stack:
+            if isinstance(user, UserMemory):
+                known = user
+            else:
+                known = await stack.enter_async_context(user(memory.tenant))
+            async with learning.opened(known, session) as opened:
+                reading = await learning.read_next(known, opened) if opened else None
+            yield known, session, reading
 
     async def extracted(memory: Memory) -> str | None:
-        goal = (await memory.goal())[-1].content
         notes = LearnNotes.read(memory)
-        async with used(memory) as known:
-            async with learning.opened(known, goal) as opened:
-                reading = await learning.read_next(known, opened) if opened else None
+        async with next_of(memory) as (known, _, reading):
             if reading is not None:
                 with memory.work_for("learn"):
                     drafts = await learning.extract(make or known.required_extractor, reading)
@@ -91,16 +93,13 @@ def learn(llm: LLM | str | None = None, *, user: Users, extract: Extract | None 
         return f"{told}, refused {notes.refused}."
 
     async def write(memory: Memory) -> None:
-        goal = (await memory.goal())[-1].content
         notes = LearnNotes.read(memory)
         drafts = [Draft.model_validate(draft) for draft in notes.drafts]
-        async with used(memory) as known:
-            async with learning.opened(known, goal) as opened:
-                reading = await learning.read_next(known, opened) if opened else None
+        async with next_of(memory) as (known, session, reading):
             # if more was said meanwhile, the drafts are not of all that was read: read it again
             if reading is not None and reading.batch.messages[-1].id == notes.last:
                 learned = await learning.write(known, reading, drafts)
-                learning.report_learned(memory, learned, goal)
+                learning.report_learned(memory, learned, session)
                 notes.messages += learned.messages
                 notes.facts += len(learned.facts)
                 notes.refused += len(learned.refused)

@@ -13,10 +13,10 @@ from agent_brain import Brain, Limits, StopReason
 from agent_brain.demo import DemoLLM, demo_tools
 from agent_brain.memories import Role
 from agent_brain.nets import create_net, net_names
-from agent_brain.nets.library.graph_states import OneThought, Rating
+from agent_brain.nets.library.graph_of_thoughts import OneThought, Rating
 from agent_brain.nets.library.router import RouteName
 from agent_brain.nets.library.thought_tree import Value
-from agent_brain.nets.library.tree_states import Thoughts
+from agent_brain.nets.library.tree_of_thoughts import Thoughts
 from agent_brain.nets.library.voting import Choice
 from agent_brain.states import (
     LLM,

@@ -24,9 +24,8 @@ from agent_brain.nets import (
     Score,
     graph_of_thoughts,
 )
-from agent_brain.nets.library.graph_of_thoughts import OPERATIONS
-from agent_brain.nets.library.graph_states import Graph, OneThought, Rating
-from agent_brain.nets.library.tree_states import Thoughts
+from agent_brain.nets.library.graph_of_thoughts import OPERATIONS, Graph, OneThought, Rating
+from agent_brain.nets.library.tree_of_thoughts import Thoughts
 from agent_brain.states import TextDelta
 from agent_brain.testing import ModelCall, ScriptedLLM
 from tests.nets.models import FunctionLLM, last_user, text_of

@@ -10,10 +10,10 @@ from agent_brain import Brain, StopReason
 from agent_brain.demo import demo_tools
 from agent_brain.memories import Memory, Message, Role, TodoMemory, create_memory, memory_names
 from agent_brain.nets import create_net, net_names
-from agent_brain.nets.library.graph_states import OneThought, Rating
+from agent_brain.nets.library.graph_of_thoughts import OneThought, Rating
 from agent_brain.nets.library.router import RouteName
 from agent_brain.nets.library.thought_tree import Value
-from agent_brain.nets.library.tree_states import Thoughts
+from agent_brain.nets.library.tree_of_thoughts import Thoughts
 from agent_brain.states import Evaluation, Plan, Reflection
 from agent_brain.testing import ModelCall
 from agent_brain.tools import Action

@@ -13,7 +13,7 @@ from agent_brain import Brain, Limits, Memory, MessagesMemory, Net, StopReason
 from agent_brain.errors import LLMServerError, MalformedOutputError
 from agent_brain.nets import Value, tree_of_thoughts
 from agent_brain.nets.library.thought_tree import Bounds, Tree, TreeNode, breadth_first, depth_first
-from agent_brain.nets.library.tree_states import Thoughts
+from agent_brain.nets.library.tree_of_thoughts import Thoughts
 from agent_brain.nets.library.voting import Choice
 from agent_brain.states import StateDefinitionError, TextDelta
 from agent_brain.testing import ModelCall, ScriptedLLM

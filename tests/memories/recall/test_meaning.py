@@ -18,7 +18,7 @@ def scores(vectors, question, rows=None, nearest=None):
     held, rows = held_of(*vectors), len(vectors) if rows is None else rows
     found = held.nearest(unit_vectors([question])[0], nearest or len(vectors))
     cosines = {int(key): cosine for key, cosine in found.items()}
-    evidence = meaning(cosines, np.ones(rows, np.bool_))
+    evidence = meaning(cosines, rows)
     assert evidence is not None
     return evidence.cosine
 
@@ -57,7 +57,7 @@ def test_a_message_without_a_vector_ranks_in_the_middle():
 
 
 def test_without_vectors_there_is_nothing_to_compare():
-    assert meaning({}, np.ones(3, np.bool_)) is None
+    assert meaning({}, 3) is None
     assert RamVectors().nearest(unit_vectors([[1, 0]])[0], 3) == {}
 
 

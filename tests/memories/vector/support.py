@@ -65,8 +65,8 @@ def store_of(memory: VectorMemory) -> Any:
 
 
 def index_of(memory: VectorMemory) -> Any:
-    assert memory._indexed.indexing.index is not None
-    return memory._indexed.indexing.index
+    assert memory._indexed.index is not None
+    return memory._indexed.index
 
 
 async def stored(memory: VectorMemory) -> set[str]:

@@ -43,7 +43,7 @@ async def test_opening_and_writing_does_not_read_the_rest(folder) -> None:
     embedder = WordsEmbedder(512)
     async with VectorMemory(path=folder, embedder=embedder) as memory:
         await memory.update(said("We drove home"))
-        assert memory._indexed.indexing.index is None
+        assert memory._indexed.index is None
         assert await memory.count() == COUNT + 1
         assert await found(memory, "truck home", 1) == ["We drove home"]
         assert embedder.texts == ["We drove home", "truck home"]
