@@ -20,7 +20,7 @@ from agent_brain.memories.errors import JournalError
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.journal.entry import Entry
 from agent_brain.memories.sessions.copies import SessionCopy, branch_keys
-from agent_brain.memories.store.session import branch_place, is_session_key
+from agent_brain.memories.store.session import branch_place, entries_of, is_session_key
 
 FORMAT = "agent-brain session"
 VERSION = 1
@@ -77,10 +77,9 @@ async def export_session(journal: Journal, session: str) -> AsyncIterator[str]:
     for key in (session, *branches):
         if key != session:
             yield _dump({"branch": branch_place(session, key)})
-        async for page in journal.pages(key, history=journal.has_history):
-            for entry in page:
-                count += 1
-                yield _entry_line(entry)
+        async for entry in entries_of(journal, key):
+            count += 1
+            yield _entry_line(entry)
     yield _dump({"entries": count, "branches": len(branches)})
 
 

@@ -12,9 +12,9 @@ from typing import Any, cast
 from agent_brain.memories.control import Control
 from agent_brain.memories.errors import JournalError
 from agent_brain.memories.journal.base import Journal, SessionRecord
+from agent_brain.memories.sessions.timeline import message_of
 from agent_brain.memories.store.events import MESSAGES
 from agent_brain.memories.store.kinds import NOTED, RUN, checked
-from agent_brain.memories.store.log import decode
 from agent_brain.memories.store.session import (
     USER_SESSION,
     as_rows,
@@ -148,7 +148,7 @@ async def _title(journal: Journal, key: str) -> str:
     async with aclosing(journal.pages(key, size=FIRST)) as pages:
         for entry in await anext(pages, []):
             if entry.kind in MESSAGES:
-                message = decode(json.dumps(entry.data), entry.seq)
+                message = message_of(entry)
                 if message.role == "user":
                     return " ".join(message.content.split())[:TITLE]
     return ""

@@ -32,7 +32,7 @@ from agent_brain.memories.journal.checks import (
 from agent_brain.memories.journal.entry import Entry, Rows, to_milliseconds
 from agent_brain.memories.journal.lease import Holder, Lease, Owner
 from agent_brain.memories.journal.redis import scripts
-from agent_brain.memories.journal.redis.entries import Columns, Page, pack, read_head
+from agent_brain.memories.journal.redis.entries import Columns, pack, read_head
 from agent_brain.memories.journal.redis.errors import is_broken
 from agent_brain.memories.journal.redis.keys import Keys, pattern
 from agent_brain.memories.journal.redis.opening import check_durability, check_server
@@ -203,24 +203,24 @@ class RedisJournal(ThreadedJournal):
         self, session: str, after: int, size: int, *, history: bool
     ) -> Generator[Columns, None, None]:
         """Yield the entries up to a damage, and raise its error."""
-        born: str | None = None
+        known: bytes | None = None
         while True:
             limits = (after, size, PAGE_BYTES, "1" if history else "")
-            page = Page.of(self._run(scripts.PAGE, session, *limits))
-            if born not in (None, page.born):
+            _, problem, born, is_last, retired, *texts = self._run(scripts.PAGE, session, *limits)
+            if known not in (None, born):
                 raise JournalError(
                     f"Session {session!r} in {self!r} was deleted while it was read: read it again"
                 )
-            born, found = page.born, page.read(session, after)
+            known, found = born, Columns(session, texts, retired, after)
             yield found
-            if len(found.seqs) < len(page.texts):
-                number = self._number_of(session, page.texts[len(found.seqs)])
+            if len(found.seqs) < len(texts):
+                number = self._number_of(session, texts[len(found.seqs)])
                 raise damaged(session, number, repr(self))
-            if page.is_last:
+            if is_last:
                 break
             after = found.seqs[-1]
-        if page.problem:
-            raise damaged_session(session, repr(self), page.problem)
+        if problem:
+            raise damaged_session(session, repr(self), problem.decode())
 
     def _number_of(self, session: str, text: bytes) -> int:
         """Return the number under which a damaged entry is stored."""
