@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import aclosing
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from types import EllipsisType
 from typing import Any, cast
 
@@ -14,6 +14,7 @@ from agent_brain.memories.errors import JournalError
 from agent_brain.memories.journal.base import Journal, SessionRecord
 from agent_brain.memories.sessions.timeline import message_of
 from agent_brain.memories.store.events import MESSAGES
+from agent_brain.memories.store.expiry import LONG_AGO
 from agent_brain.memories.store.kinds import NOTED, RUN, checked
 from agent_brain.memories.store.session import (
     USER_SESSION,
@@ -26,7 +27,6 @@ from agent_brain.memories.store.session import (
 TITLE = 80  # characters
 FIRST = 20  # entries in which the first message of a user is looked for
 LATEST = 64  # entries in which the state of the run is looked for
-_LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ async def list_sessions(
     """
     prefix = "[" if tenant is ... else tenant_prefix(tenant)
     records = [r for r in await journal.records(prefix) if is_session(r.key)]
-    records.sort(key=lambda record: record.updated or _LONG_AGO, reverse=True)
+    records.sort(key=lambda record: record.updated or LONG_AGO, reverse=True)
     return [await _info(journal, record) for record in records[:limit]]
 
 

@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 LOCAL = RUN | {"goal"}  # of the run of one memory; ignored in a shared session
 SYSTEM = Role.SYSTEM
 _ASSISTANT = '"role":"assistant"'
-_PLAIN = frozenset(('","role":"user"', '","role":"assis'))  # what follows the ID of a plain message
-_ENDING = '","created_at":"'  # what precedes the time, the last field of a plain message
-_BEFORE_TIME = slice(-45, -29)  # where that is
 _PINNED, _SYSTEM = '"pinned":true', '"role":"system"'
 _CALLS, _EXPIRES = '"tool_call', '"expires_at":'
 
@@ -122,18 +119,8 @@ def _survey(rows: Rows) -> _Survey:
     kinds = {*rows.kinds}.difference(MESSAGES)
     others = [at for at, kind in enumerate(rows.kinds) if kind in kinds] if kinds else []
     messages = rows.without(kinds)
-    ids, special, plain, before_time = [], [], _PLAIN, _BEFORE_TIME
+    ids, special = [], []
     for at, line in enumerate(messages.lines):
-        end = line.find('"', 7)
-        message_id = line[7:end]
-        if (
-            line[before_time] == _ENDING
-            and line[end : end + 15] in plain
-            and "\\" not in message_id
-            and rows.as_written
-        ):
-            ids.append(message_id)
-            continue
         try:
             ids.append(id_of(line))
         except ValueError as error:
@@ -234,13 +221,9 @@ def _tail_start(store: MessageStore, found: _Survey, tail: int, *, keeps_old: bo
                     upto = (data["value"] or {"upto": 0})["upto"]
         start = min(start, bisect_right(rows.seqs, upto))
     count = found.count(start)
-    asking = [
-        at
-        for at in found.special_in(0, count)
-        if '"tool_calls":' in lines[at] and _ASSISTANT in lines[at]
-    ]
-    if asking and not any(_ASSISTANT in line for line in lines[asking[-1] + 1 : count]):
-        return bisect_left(rows.seqs, seqs[asking[-1]])
+    for at in reversed(range(count)):
+        if _ASSISTANT in lines[at]:
+            return bisect_left(rows.seqs, seqs[at]) if '"tool_calls":' in lines[at] else start
     return start
 
 

@@ -23,7 +23,6 @@ from agent_brain.memories.journal.base import (
 from agent_brain.memories.journal.checks import (
     checked_after,
     checked_entries,
-    checked_in_thread,
     checked_loaded,
     checked_seqs,
     checked_session,
@@ -39,6 +38,7 @@ from agent_brain.memories.journal.redis.opening import check_durability, check_s
 from agent_brain.memories.journal.redis.server import Server
 from agent_brain.memories.journal.server_options import check_timeout, ttl_milliseconds
 from agent_brain.memories.journal.threaded import ThreadedJournal
+from agent_brain.memories.store.many import in_thread_if_many
 
 AT_ONCE = 20  # calls of an event loop, each in a connection
 PAGE_BYTES = 1_000_000
@@ -133,7 +133,7 @@ class RedisJournal(ThreadedJournal):
     ) -> int:
         """See :meth:`Journal.append`."""
         self._writable(session)
-        checked = await checked_in_thread(entries, checked_entries)
+        checked = await in_thread_if_many([*entries], checked_entries)
         checked_seqs([] if expect is None else [expect])
         answer = await self._call(lambda: self._append(session, checked, expect, lease), session)
         if answer[0] == b"lost" and lease is not None:
@@ -185,7 +185,7 @@ class RedisJournal(ThreadedJournal):
         pages = self._pages(session, after, PAGE, history=history)
 
         def read() -> Rows:
-            rows = Rows(as_written=True)
+            rows = Rows()
             for page in pages:
                 page.add_to(rows)
             return rows
@@ -258,7 +258,7 @@ class RedisJournal(ThreadedJournal):
         """See :meth:`Journal.exchange`. What is added is sent in parts before."""
         going = [self._writable(key) for key in remove]
         coming = {
-            self._writable(key): await checked_in_thread(some, checked_loaded)
+            self._writable(key): await in_thread_if_many([*some], checked_loaded)
             for key, some in add.items()
         }
         await self._call(lambda: self._exchange(going, coming), next(iter(add), None))
