@@ -20,6 +20,7 @@ from agent_brain.memories.store.session import (
     USER_SESSION,
     as_rows,
     delete_key,
+    names_in,
     read_session_key,
     session_key,
 )
@@ -95,11 +96,10 @@ def is_session(key: str) -> bool:
 
     Others are of a branch of one, of what is known about a user, or of something else.
     """
-    try:
-        tenant, session = json.loads(key)
-    except (ValueError, TypeError, RecursionError):
-        return False
-    return isinstance(session, str) and isinstance(tenant, str | None) and session != USER_SESSION
+    match names_in(key):
+        case [str() | None, str() as session]:
+            return session != USER_SESSION
+    return False
 
 
 def tenant_prefix(tenant: str | None) -> str:

@@ -11,19 +11,18 @@ import re
 from collections.abc import Collection, Iterable, Iterator, KeysView, Sequence
 from itertools import islice
 
-import anyio.to_thread
 from pydantic import ValidationError
 
 from agent_brain.memories.errors import JournalError
 from agent_brain.memories.message import Message, Role
+from agent_brain.memories.store.many import in_slices
 
 TOOL = Role.TOOL  # looking up an enum member is slow
 _ANSWERS = re.compile(r'"tool_call_id":"((?:[^"\\]|\\.)*)"')
 _ID = '{"id":"'  # what the JSON text of a message begins with
 _PINNED = '"pinned":true'
-ON_LOOP = 200  # messages decoded without a worker thread
+ON_LOOP = 200  # messages that are decoded at once
 LOADED = 5_000  # messages that are loaded at once, as other threads wait meanwhile
-PIECE = 5_000  # messages decoded in one call of a worker thread
 
 
 class MessageLog:
@@ -150,10 +149,10 @@ class MessageLog:
 
     def _load(self, ids: Sequence[str], places: Sequence[int], lines: Sequence[str]) -> None:
         before = len(self._messages)
-        texts = zip(ids, lines, strict=True)
-        for _ in range(0, len(ids), LOADED):
-            self._messages.update(islice(texts, LOADED))
-        self._places.update(zip(ids, places, strict=True))
+        for start in range(0, len(ids), LOADED):
+            part = slice(start, start + LOADED)
+            self._messages.update(zip(ids[part], lines[part], strict=True))
+            self._places.update(zip(ids[part], places[part], strict=True))
         self.encoded += len(self._messages) - before
 
     def _decode(self, message_id: str, line: str) -> Message:
@@ -168,17 +167,11 @@ class MessageLog:
                 self._decode(message_id, message)
 
     async def decoded(self) -> None:
-        """Decode all messages, off the event loop if there are many."""
+        """Decode all messages; if they are many, other tasks run meanwhile."""
         if self.encoded <= ON_LOOP:
             return
-        encoded = iter([(i, line) for i, line in self._messages.items() if type(line) is str])
-        while lines := dict(islice(encoded, PIECE)):
-            places = {i: self._places.get(i, 0) for i in lines}
-            done = await anyio.to_thread.run_sync(_decode_lines, lines, places)
-            for message_id, message in done.items():
-                if self._messages.get(message_id) is lines[message_id]:
-                    self._messages[message_id] = message
-                    self.encoded -= 1
+        async for message_id in in_slices(self._messages):
+            self.get(message_id)
 
     # Changing
 
@@ -419,10 +412,6 @@ def _decode_again(line: str, seq: int, error: ValidationError) -> Message:
         return Message.model_validate(data)
     except (ValueError, RecursionError) as again:
         raise unreadable(seq, again) from error
-
-
-def _decode_lines(lines: dict[str, str], places: dict[str, int]) -> dict[str, Message]:
-    return {i: decode(line, places[i]) for i, line in lines.items()}
 
 
 def unreadable(seq: int, why: object) -> JournalError:

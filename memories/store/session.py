@@ -68,13 +68,18 @@ def branch_place(key: str, branch: str) -> list[str]:
     return names
 
 
-def is_session_key(key: str) -> bool:
-    """Return whether a memory may have written the key, of a session or of a branch of one."""
+def names_in(key: str) -> list[Any]:
+    """Return what a key consists of; nothing if it is not one of a memory."""
     try:
         names = json.loads(key)
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(names, list) and len(names) > 1
+    except (ValueError, TypeError, RecursionError):
+        return []
+    return names if isinstance(names, list) else []
+
+
+def is_session_key(key: str) -> bool:
+    """Return whether a memory may have written the key, of a session or of a branch of one."""
+    return len(names_in(key)) > 1
 
 
 def is_branch(key: str) -> bool:
