@@ -44,10 +44,8 @@ def check_options(views: Sequence[View], options: StoreOptions) -> None:
     for view in views:
         if not isinstance(view, View):
             raise MemoryDefinitionError(f"views= takes View objects, not {view!r}")
-    if not callable(options.get("clock", utc_now)):
-        raise MemoryDefinitionError(
-            f"clock= takes a function that returns a time: {options['clock']!r}"
-        )
+    if not callable(clock := options.get("clock", utc_now)):
+        raise MemoryDefinitionError(f"clock= takes a function that returns a time: {clock!r}")
     if not lease_wait >= 0:
         raise MemoryDefinitionError(f"lease_wait= must be 0 seconds or more, not {lease_wait}")
     if journal is not None and not isinstance(journal, Journal | str | PathLike):
