@@ -20,7 +20,13 @@ from agent_brain.memories.runs.beginning import is_replaced
 from agent_brain.memories.sessions.copies import SessionCopy, copy_at
 from agent_brain.memories.sessions.history import CopiedJournal, SavedStep, no_step
 from agent_brain.memories.store.options import JournalLike
-from agent_brain.memories.store.session import Session, below, branch_key, read_session_key
+from agent_brain.memories.store.session import (
+    Session,
+    below,
+    branch_key,
+    entries_of,
+    read_session_key,
+)
 from agent_brain.memories.store.snapshot import Snapshot
 from agent_brain.memories.trace.call_history import copy_calls
 
@@ -213,9 +219,9 @@ class AsOf(Copying):
         if own is None:
             return await memory.fork()
         last = 0
-        async for page in own.journal.pages(own.key, history=True):
-            then = [e.seq for e in page if time is None or e.time is None or e.time <= time]
-            last = max([last, *then])
+        async for made in entries_of(own.journal, own.key):
+            if time is None or made.time is None or made.time <= time:
+                last = made.seq
         return await _in_ram(memory, own, await copy_at(own.journal, own.key, last, self._step))
 
     async def other(self, memory: Memory) -> Memory:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 if TYPE_CHECKING:
     from agent_brain.memories.base import Memory
@@ -11,53 +11,55 @@ if TYPE_CHECKING:
 Place: TypeAlias = tuple[str, str, str]  # the run, the step, and the name of the branch
 
 
-class Origin:
-    """Which memory a branch was made of, and for which place in its run.
-
-    Args:
-        memory: The memory of the branch.
-        parent: The memory that it is a branch of.
-        place: Its place.
-        nested: Whether it is a copy of another memory, for a run inside the step.
-    """
-
-    __slots__ = ("_memory", "nested", "parent", "place")
-
-    def __init__(
-        self, memory: Memory, parent: Memory, place: Place, *, nested: bool = False
-    ) -> None:
-        self._memory = weakref.ref(memory)  # and no copy of it
-        self.parent = parent
-        self.place = place
-        self.nested = nested
-
-    def is_of(self, memory: Memory) -> bool:
-        """Return whether this is the origin of ``memory``, and not of what it was copied from."""
-        return self._memory() is memory
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Origin:
-        return self
-
-
-class KeptBranches:
-    """The branches that a memory keeps.
+class _Owned:
+    """Belongs to one memory, and not to copies of it, which may refer to it.
 
     Args:
         owner: The memory.
     """
 
-    __slots__ = ("_owner", "by_place")
+    __slots__ = ("_owner",)
 
     def __init__(self, owner: Memory) -> None:
-        self._owner = weakref.ref(owner)  # and no copy of it
-        self.by_place: dict[Place, Memory] = {}
+        self._owner = weakref.ref(owner)
 
-    def belong_to(self, memory: Memory) -> bool:
-        """Return whether ``memory`` keeps them, and not what it was copied from."""
+    def is_of(self, memory: Memory) -> bool:
+        """Return whether it belongs to ``memory``, and not to what that was copied from."""
         return self._owner() is memory
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> KeptBranches:
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self
+
+
+class Origin(_Owned):
+    """Which memory a branch was made of, and for which place in its run.
+
+    Args:
+        branch: The memory of the branch.
+        parent: The memory that it is a branch of.
+        place: Its place.
+        nested: Whether it is a copy of another memory, for a run inside the step.
+    """
+
+    __slots__ = ("nested", "parent", "place")
+
+    def __init__(
+        self, branch: Memory, parent: Memory, place: Place, *, nested: bool = False
+    ) -> None:
+        super().__init__(branch)
+        self.parent = parent
+        self.place = place
+        self.nested = nested
+
+
+class KeptBranches(_Owned):
+    """The branches that a memory keeps."""
+
+    __slots__ = ("by_place",)
+
+    def __init__(self, owner: Memory) -> None:
+        super().__init__(owner)
+        self.by_place: dict[Place, Memory] = {}
 
 
 def is_branch_of(memory: Memory, parent: Memory) -> bool:
@@ -71,7 +73,7 @@ def keep_branch(memory: Memory) -> None:
     origin = memory._origin
     if origin is not None and origin.is_of(memory) and not memory.lasting:
         parent = origin.parent
-        if parent._kept is None or not parent._kept.belong_to(parent):
+        if parent._kept is None or not parent._kept.is_of(parent):
             parent._kept = KeptBranches(parent)
         parent._kept.by_place[origin.place] = memory
 
@@ -83,18 +85,19 @@ def kept_branches(memory: Memory) -> list[Memory]:
 
 def named_branches(memory: Memory) -> list[tuple[str, Memory]]:
     """Return the same with their names."""
-    kept, step = memory._kept, memory.step_place
-    if kept is None or not kept.belong_to(memory):
-        return []
-    return [(place[2], branch) for place, branch in kept.by_place.items() if place[:2] == step]
+    step = memory.step_place
+    return [(place[2], kept) for place, kept in _by_place(memory).items() if place[:2] == step]
+
+
+def _by_place(memory: Memory) -> dict[Place, Memory]:
+    """Return all branches that ``memory`` keeps, and not what it was copied from."""
+    kept = memory._kept
+    return kept.by_place if kept is not None and kept.is_of(memory) else {}
 
 
 async def kept_branch(memory: Memory, place: Place) -> Memory | None:
     """Return the branch of ``memory`` that is kept for a place, ready for use."""
-    kept = memory._kept
-    if kept is None or not kept.belong_to(memory):
-        return None
-    branch = kept.by_place.get(place)
+    branch = _by_place(memory).get(place)
     if branch is not None:
         branch.resumed = True
         await branch.open()
@@ -113,7 +116,6 @@ async def copy_kept_branches(memory: Memory, copied: Memory) -> None:
 
 def drop_kept_branches(memory: Memory) -> None:
     """Drop the branches of earlier steps of ``memory`` that are kept in RAM."""
-    kept = memory._kept
-    if kept is not None and kept.belong_to(memory):
-        step = memory.step_place
-        kept.by_place = {at: branch for at, branch in kept.by_place.items() if at[:2] == step}
+    kept, step = _by_place(memory), memory.step_place
+    for place in [place for place in kept if place[:2] != step]:
+        del kept[place]

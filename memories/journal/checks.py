@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
-
-from anyio import to_thread
 
 from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.journal.entry import Entry
 
 NESTED = 200  # how deep data may be nested: the parser of messages reads no more
-ON_LOOP = 500  # more entries are checked in a worker thread
 _HAS_PARTS = (dict, list, tuple)
 _PLAIN = frozenset((str, int, float, bool, type(None)))
 
@@ -25,14 +22,6 @@ def checked_session(session: object) -> str:
     if not isinstance(session, str):
         raise MemoryUseError(f"The key of a session is a text, not {session!r}")
     return session
-
-
-async def checked_in_thread(
-    entries: Iterable[Entry], check: Callable[[Iterable[Entry]], list[Entry]]
-) -> list[Entry]:
-    """Return ``check(entries)``, called in a worker thread if they are many."""
-    found = list(entries)
-    return check(found) if len(found) <= ON_LOOP else await to_thread.run_sync(check, found)
 
 
 def checked_entries(entries: Iterable[Entry]) -> list[Entry]:

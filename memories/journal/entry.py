@@ -50,15 +50,13 @@ class Rows(Sequence[Row]):
         kinds: The kinds.
         lines: The texts.
         versions: The versions that are not 1, by sequence number.
-        as_written: Whether the texts are those that were written, with the fields in their order.
     """
 
-    def __init__(self, rows: Iterable[Row] = (), *, as_written: bool = False) -> None:
+    def __init__(self, rows: Iterable[Row] = ()) -> None:
         self.seqs: list[int] = []
         self.kinds: list[str] = []
         self.lines: list[str] = []
         self.versions: dict[int, int] = {}
-        self.as_written = as_written
         self.extend(rows)
 
     def extend(self, rows: Iterable[Row]) -> None:
@@ -90,7 +88,7 @@ class Rows(Sequence[Row]):
                 del column[-FREED:]
 
     def _map(self, change: Callable[[list[Any]], list[Any]]) -> Rows:
-        found = Rows(as_written=self.as_written)
+        found = Rows()
         found.versions = self.versions
         columns: list[list[Any]] = [self.seqs, self.kinds, self.lines]
         found.seqs, found.kinds, found.lines = map(change, columns)

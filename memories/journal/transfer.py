@@ -20,7 +20,7 @@ from agent_brain.memories.errors import JournalError
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.journal.entry import Entry
 from agent_brain.memories.sessions.copies import SessionCopy, branch_keys
-from agent_brain.memories.store.session import branch_place, is_session_key
+from agent_brain.memories.store.session import branch_place, entries_of, is_session_key
 
 FORMAT = "agent-brain session"
 VERSION = 1
@@ -77,10 +77,9 @@ async def export_session(journal: Journal, session: str) -> AsyncIterator[str]:
     for key in (session, *branches):
         if key != session:
             yield _dump({"branch": branch_place(session, key)})
-        async for page in journal.pages(key, history=journal.has_history):
-            for entry in page:
-                count += 1
-                yield _entry_line(entry)
+        async for entry in entries_of(journal, key):
+            count += 1
+            yield _entry_line(entry)
     yield _dump({"entries": count, "branches": len(branches)})
 
 
@@ -120,93 +119,79 @@ async def import_session(
         JournalError: A line is wrong or missing, the format is that of a newer version, or the
             session has branches and ``session`` is not a key of a memory.
     """
-    reader = _Reader()
-    if isinstance(lines, AsyncIterable):
-        async for line in lines:
-            reader.take(line)
-    else:
-        for line in lines:
-            reader.take(line)
-    exported = reader.finish()
+    each = lines if isinstance(lines, AsyncIterable) else _each(lines)
+    exported, copy = await _read_session(each)
     key = exported if session is None else session
-    if reader.branches and not is_session_key(key):
+    if copy.branches and not is_session_key(key):
         raise JournalError(
             f"The session has branches, and {key!r} is not what session_key() returns: give such a "
             "key. Nothing was written"
         )
-    await SessionCopy(reader.entries, reader.branches).write(journal, key)
+    await copy.write(journal, key)
     return key
 
 
-class _Reader:
-    """Checks the lines of a session in order.
+async def _each(lines: Iterable[str]) -> AsyncIterator[str]:
+    for line in lines:
+        yield line
 
-    Attributes:
-        entries: The entries of the session.
-        branches: Those of its branches, by their places below it.
+
+async def _read_session(lines: AsyncIterable[str]) -> tuple[str, SessionCopy]:
+    """Return the key of an exported session, and the session.
+
+    Raises:
+        JournalError: A line is wrong or missing.
     """
-
-    def __init__(self) -> None:
-        self.entries: list[Entry] = []
-        self.branches: dict[tuple[str, ...], list[Entry]] = {}
-        self._into = self.entries
-        self._number = 0
-        self._header: _Header | None = None
-        self._ended = False
-
-    def take(self, line: str) -> None:
-        """Read the next line."""
-        self._number += 1
+    entries: list[Entry] = []
+    branches: dict[tuple[str, ...], list[Entry]] = {}
+    header: _Header | None = None
+    into, number, end = entries, 0, None
+    async for line in lines:
+        number += 1
         if not line.strip():
-            return
-        if self._ended:
-            raise _wrong(self._number, "there is nothing after the number of entries")
-        if self._header is None:
-            self._header = _read_header(self._number, line)
-            return
-        found = _read(self._number, line)
+            continue
+        if end is not None:
+            raise _wrong(number, "there is nothing after the number of entries")
+        if header is None:
+            header = _read_header(number, line)
+            continue
+        found = _read(number, line)
         if isinstance(found, _End):
-            self._end(found)
+            end = number, found
         elif isinstance(found, _BranchLine):
-            self._begin(found)
+            into = _begin_branch(number, tuple(found.branch), branches)
         else:
-            self._add(found)
+            into.append(_entry_of(number, found, into))
+    if header is None:
+        raise JournalError("There is no session: the first line says what it is")
+    came = len(entries) + sum(map(len, branches.values()))
+    if end is None:
+        raise _wrong(number, f"the session is cut off after {came} entries")
+    _check_end(*end, came, len(branches))
+    return header.session, SessionCopy(entries, branches)
 
-    @property
-    def _came(self) -> int:
-        return len(self.entries) + sum(map(len, self.branches.values()))
 
-    def _end(self, found: _End) -> None:
-        self._ended = True
-        if found.entries != self._came:
-            problem = f"the session had {found.entries} entries, and {self._came} came"
-            raise _wrong(self._number, problem)
-        if found.branches != len(self.branches):
-            problem = f"the session had {found.branches} branches, and {len(self.branches)} came"
-            raise _wrong(self._number, problem)
+def _begin_branch(
+    number: int, place: tuple[str, ...], branches: dict[tuple[str, ...], list[Entry]]
+) -> list[Entry]:
+    if place in branches:
+        raise _wrong(number, f"branch {'/'.join(place)!r} comes twice")
+    return branches.setdefault(place, [])
 
-    def _begin(self, found: _BranchLine) -> None:
-        place = tuple(found.branch)
-        if place in self.branches:
-            raise _wrong(self._number, f"branch {'/'.join(place)!r} comes twice")
-        self._into = self.branches[place] = []
 
-    def _add(self, found: _EntryLine) -> None:
-        if self._into and found.seq <= self._into[-1].seq:
-            problem = f"number {found.seq} comes after {self._into[-1].seq}"
-            raise _wrong(self._number, problem)
-        self._into.append(
-            Entry(found.kind, found.data, found.seq, found.version, found.time, found.retired)
-        )
+def _entry_of(number: int, found: _EntryLine, before: list[Entry]) -> Entry:
+    if before and found.seq <= before[-1].seq:
+        raise _wrong(number, f"number {found.seq} comes after {before[-1].seq}")
+    return Entry(found.kind, found.data, found.seq, found.version, found.time, found.retired)
 
-    def finish(self) -> str:
-        """Check that the session is whole; return its key."""
-        if self._header is None:
-            raise JournalError("There is no session: the first line says what it is")
-        if not self._ended:
-            problem = f"the session is cut off after {self._came} entries"
-            raise _wrong(self._number, problem)
-        return self._header.session
+
+def _check_end(number: int, end: _End, entries: int, branches: int) -> None:
+    for what, had, came in (
+        ("entries", end.entries, entries),
+        ("branches", end.branches, branches),
+    ):
+        if had != came:
+            raise _wrong(number, f"the session had {had} {what}, and {came} came")
 
 
 def _read_header(number: int, line: str) -> _Header:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, cast
@@ -20,6 +20,7 @@ from agent_brain.memories.store.session import (
     branch_key,
     branch_place,
     delete_key,
+    entries_of,
     is_session_key,
     read_session_key,
     session_key,
@@ -77,8 +78,7 @@ async def copy_at(
     if step is None:
         return SessionCopy(await read_entries(journal, key), await _read_branches(journal, key))
     calls: list[Entry] = []
-    pages = journal.pages(key, history=journal.has_history)
-    async with aclosing(pages), aclosing(_each(pages)) as found:
+    async with aclosing(entries_of(journal, key)) as found:
         async for entry in found:
             if entry.seq <= step:  # what is history now was not when it was the last one
                 entries.append(replace(entry, retired=False))
@@ -92,12 +92,6 @@ async def copy_at(
     return SessionCopy(entries + calls if branches else entries, branches)
 
 
-async def _each(pages: AsyncIterable[Iterable[Entry]]) -> AsyncGenerator[Entry, None]:
-    async for page in pages:
-        for entry in page:
-            yield entry
-
-
 async def branch_keys(journal: Journal, key: str) -> list[str]:
     """Return the keys of all branches of a session."""
     return await journal.sessions(below(key)) if is_session_key(key) else []
@@ -105,7 +99,7 @@ async def branch_keys(journal: Journal, key: str) -> list[str]:
 
 async def read_entries(journal: Journal, key: str) -> list[Entry]:
     """Return the entries of a session, with its history."""
-    return [entry async for entry in _each(journal.pages(key, history=journal.has_history))]
+    return [entry async for entry in entries_of(journal, key)]
 
 
 async def _read_branches(journal: Journal, key: str, session: str | None = None) -> Branches:

@@ -10,6 +10,7 @@ from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.journal.entry import Entry
 from agent_brain.memories.journal.ram import RamJournal
+from agent_brain.memories.store.session import entries_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +46,7 @@ class CopiedJournal(RamJournal):
 
 async def saved_steps(journal: Journal, key: str) -> list[SavedStep]:
     """Return the steps that a journal has of a session, in order."""
-    found: list[SavedStep] = []
-    async for page in journal.pages(key, history=True):
-        found += [step_of(entry) for entry in page if entry.kind == "step"]
-    return found
+    return [step_of(entry) async for entry in entries_of(journal, key) if entry.kind == "step"]
 
 
 def step_of(entry: Entry) -> SavedStep:

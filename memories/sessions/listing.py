@@ -5,20 +5,22 @@ from __future__ import annotations
 import json
 from contextlib import aclosing
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from types import EllipsisType
 from typing import Any, cast
 
 from agent_brain.memories.control import Control
 from agent_brain.memories.errors import JournalError
 from agent_brain.memories.journal.base import Journal, SessionRecord
+from agent_brain.memories.sessions.timeline import message_of
 from agent_brain.memories.store.events import MESSAGES
+from agent_brain.memories.store.expiry import LONG_AGO
 from agent_brain.memories.store.kinds import NOTED, RUN, checked
-from agent_brain.memories.store.log import decode
 from agent_brain.memories.store.session import (
     USER_SESSION,
     as_rows,
     delete_key,
+    names_in,
     read_session_key,
     session_key,
 )
@@ -26,7 +28,6 @@ from agent_brain.memories.store.session import (
 TITLE = 80  # characters
 FIRST = 20  # entries in which the first message of a user is looked for
 LATEST = 64  # entries in which the state of the run is looked for
-_LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ async def list_sessions(
     """
     prefix = "[" if tenant is ... else tenant_prefix(tenant)
     records = [r for r in await journal.records(prefix) if is_session(r.key)]
-    records.sort(key=lambda record: record.updated or _LONG_AGO, reverse=True)
+    records.sort(key=lambda record: record.updated or LONG_AGO, reverse=True)
     return [await _info(journal, record) for record in records[:limit]]
 
 
@@ -95,11 +96,10 @@ def is_session(key: str) -> bool:
 
     Others are of a branch of one, of what is known about a user, or of something else.
     """
-    try:
-        tenant, session = json.loads(key)
-    except (ValueError, TypeError, RecursionError):
-        return False
-    return isinstance(session, str) and isinstance(tenant, str | None) and session != USER_SESSION
+    match names_in(key):
+        case [str() | None, str() as session]:
+            return session != USER_SESSION
+    return False
 
 
 def tenant_prefix(tenant: str | None) -> str:
@@ -148,7 +148,7 @@ async def _title(journal: Journal, key: str) -> str:
     async with aclosing(journal.pages(key, size=FIRST)) as pages:
         for entry in await anext(pages, []):
             if entry.kind in MESSAGES:
-                message = decode(json.dumps(entry.data), entry.seq)
+                message = message_of(entry)
                 if message.role == "user":
                     return " ".join(message.content.split())[:TITLE]
     return ""

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from agent_brain.memories.journal.base import Journal
+from agent_brain.memories.journal.base import PAGE, Journal
 from agent_brain.memories.journal.entry import Entry
 from agent_brain.memories.message import Message
 from agent_brain.memories.sessions.history import SavedStep, step_of
 from agent_brain.memories.store.events import MESSAGES
 from agent_brain.memories.store.kinds import LASTING
 from agent_brain.memories.store.log import decode
+from agent_brain.memories.store.session import entries_of
 
 WINDOW = 8  # entries per step that are read at first, looking back
 
@@ -94,17 +95,16 @@ async def read_parts(journal: Journal, key: str, *, after: int = 0) -> AsyncGene
     """
     entries: list[Entry] = []
     mark: Entry | None = None
-    async with aclosing(journal.pages(key, max(after - 1, 0), history=True)) as pages:
-        async for page in pages:
-            for entry in page:
-                if entry.seq <= after:
-                    mark = entry if entry.kind == "step" else None
-                    continue
-                entries.append(entry)
-                if entry.kind == "step":
-                    for part in _parts(entries, mark):
-                        yield part
-                    entries, mark = [], entry
+    async with aclosing(entries_of(journal, key, max(after - 1, 0))) as walk:
+        async for entry in walk:
+            if entry.seq <= after:
+                mark = entry if entry.kind == "step" else None
+                continue
+            entries.append(entry)
+            if entry.kind == "step":
+                for part in _parts(entries, mark):
+                    yield part
+                entries, mark = [], entry
     for part in _parts(entries, mark):
         yield part
 
@@ -126,7 +126,7 @@ async def read_last_parts(
     span = WINDOW * (limit + 1)
     while True:
         start = max(end - 1 - span, 0)
-        entries = [entry async for entry in _between(journal, key, start, end)]
+        entries = await _between(journal, key, start, end)
         steps = [at for at, entry in enumerate(entries) if entry.kind == "step"]
         if len(steps) > limit or start == 0:
             break
@@ -147,15 +147,16 @@ async def find_part(journal: Journal, key: str, number: int) -> Part | None:
     return part if part is not None and part.step and part.step.number == number else None
 
 
-async def _between(journal: Journal, key: str, start: int, end: int) -> AsyncIterator[Entry]:
-    """Yield the entries with numbers above ``start`` and below ``end``."""
-    size = max(end - start - 1, 1)
-    async with aclosing(journal.pages(key, start, history=True, size=min(size, 500))) as pages:
-        async for page in pages:
-            for entry in page:
-                if entry.seq >= end:
-                    return
-                yield entry
+async def _between(journal: Journal, key: str, start: int, end: int) -> list[Entry]:
+    """Return the entries with numbers above ``start`` and below ``end``."""
+    found: list[Entry] = []
+    size = min(max(end - start - 1, 1), PAGE)
+    async with aclosing(entries_of(journal, key, start, size=size)) as entries:
+        async for entry in entries:
+            if entry.seq >= end:
+                break
+            found.append(entry)
+    return found
 
 
 def split_parts(entries: Iterable[Entry], mark: Entry | None = None) -> Iterator[Part]:

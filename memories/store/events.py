@@ -304,7 +304,7 @@ def effective(rows: Sequence[Row]) -> Rows:
             counting = [row]
         else:
             counting.append(row)
-    return Rows(counting, as_written=rows.as_written)
+    return Rows(counting)
 
 
 def read_changes(rows: Iterable[Row]) -> Iterator[tuple[int, Change]]:

@@ -38,7 +38,7 @@ def as_duration(what: str, value: timedelta | float | None) -> timedelta | None:
 
 
 class Expiry:
-    """Which messages have expired, and when the next one does; each costs O(log n).
+    """Which messages have expired; each costs O(log n).
 
     A message expires at its ``expires_at``; without one, unless it is pinned, ``ttl`` after its
     creation.
@@ -70,10 +70,6 @@ class Expiry:
         if len(self._heap) > 64 + 2 * len(self._watched):
             self._heap = [item for item in self._heap if item[1] in self._watched]
             heapq.heapify(self._heap)
-
-    def next(self) -> datetime | None:
-        """Return when the next message expires, None if none does."""
-        return self._heap[0][0] if self._heap else None
 
     def take_due(self, now: datetime) -> list[tuple[datetime, str]]:
         """Stop watching the messages that have expired; return their times and IDs."""

@@ -88,18 +88,10 @@ class Query:
         return lambda message: all(test(message) for test in tests)
 
     def _tests(self) -> Iterable[Callable[[Message], bool]]:
-        if self.role is not None:
-            roles = _roles(self.role)
-            yield lambda m: m.role in roles
-        if self.cause_by is not None:
-            causes = names("cause_by", self.cause_by)
-            yield lambda m: m.cause_by in causes
-        if self.name is not None:
-            speakers = names("name", self.name)
-            yield lambda m: m.name in speakers
-        if self.sent_from is not None:
-            senders = names("sent_from", self.sent_from)
-            yield lambda m: m.sent_from in senders
+        for field in ("role", "cause_by", "name", "sent_from"):
+            value: Names | None = getattr(self, field)
+            if value is not None:
+                yield _among(field, _roles(value) if field == "role" else names(field, value))
         if self.tags is not None:
             wanted = names("tags", self.tags)
             yield lambda m: not wanted.isdisjoint(m.tags)
@@ -117,6 +109,11 @@ class Query:
         if self.until is not None:
             until = moment("until", self.until)
             yield lambda m: (m.occurred_at or m.created_at) < until
+
+
+def _among(field: str, wanted: frozenset[str]) -> Callable[[Message], bool]:
+    value_of = attrgetter(field)
+    return lambda message: value_of(message) in wanted
 
 
 def names(what: str, value: Names) -> frozenset[str]:

@@ -1,7 +1,7 @@
-"""The ordered, indexed log of messages in a store.
+"""The ordered log of messages in a store.
 
-Appending, looking up by ID, role or cause, and checking for a known ID cost the same however long
-the log is. Messages read from a journal stay JSON text until they are used.
+Appending, looking up by ID, and checking for a known ID cost the same however long the log is.
+Messages read from a journal stay JSON text until they are used.
 """
 
 from __future__ import annotations
@@ -11,29 +11,28 @@ import re
 from collections.abc import Collection, Iterable, Iterator, KeysView, Sequence
 from itertools import islice
 
-import anyio.to_thread
 from pydantic import ValidationError
 
 from agent_brain.memories.errors import JournalError
 from agent_brain.memories.message import Message, Role
+from agent_brain.memories.store.many import in_slices
 
 TOOL = Role.TOOL  # looking up an enum member is slow
 _ANSWERS = re.compile(r'"tool_call_id":"((?:[^"\\]|\\.)*)"')
 _ID = '{"id":"'  # what the JSON text of a message begins with
 _PINNED = '"pinned":true'
-ON_LOOP = 200  # messages decoded without a worker thread
+ON_LOOP = 200  # messages that are decoded at once
 LOADED = 5_000  # messages that are loaded at once, as other threads wait meanwhile
-PIECE = 5_000  # messages decoded in one call of a worker thread
 
 
 class MessageLog:
-    """Messages in order, each once, with their places and indexes by ID, role and cause.
+    """Messages in order, each once, with their places.
 
     The order is that of arrival, except that each tool result stands right behind its call, before
     what arrived in between (see :mod:`agent_brain.memories.views.groups`).
 
     The place of a message is a number that grows along the log and is never reused: in a journal,
-    the sequence number of its entry. Roles and causes are indexed from the first lookup on.
+    the sequence number of its entry.
 
     Attributes:
         last: The last place that was given.
@@ -50,11 +49,9 @@ class MessageLog:
     def clear(self) -> None:
         """Remove all messages; places continue to count."""
         self._messages: dict[str, Message | str] = {}  # insertion order is the log's order
-        self._newest: dict[str, int] = {}  # places; insertion order is the order of arrival
-        self._oldest: list[tuple[Sequence[str], Sequence[int]]] = []  # see _places
+        self._places: dict[str, int] = {}  # insertion order is the order of arrival
         self._asked: dict[str, str] = {}  # IDs of calls, and of the messages that asked for them
         self._asked_last: Collection[str] = ()  # calls of the group at the end
-        self._ids: dict[tuple[Role | None, str | None], dict[str, None]] | None = None
         self._all: list[Message] | None = None  # a list is copied faster than a dict's values
         self._gaps = 0
         self._loaded = False  # whether there were texts, whose calls are not in _asked
@@ -108,27 +105,11 @@ class MessageLog:
 
     def place(self, message_id: str) -> int:
         """Return the place of the message with this ID, which must be here."""
-        place = self.find(message_id)
-        if place is None:
-            raise KeyError(message_id)
-        return place
+        return self._places[message_id]
 
     def find(self, message_id: str | None) -> int | None:
         """Return the place of the message with this ID, None if it is not here."""
-        place = self._newest.get(message_id)  # type: ignore[arg-type]
-        if place is None and self._oldest and message_id in self._messages:
-            return self._places[message_id]
-        return place
-
-    @property
-    def _places(self) -> dict[str, int]:
-        """The places of all messages; those of loaded texts are rarely needed, so added now."""
-        if self._oldest:
-            places: dict[str, int] = {}
-            for ids, numbers in self._oldest:
-                places.update(zip(ids, numbers, strict=True))
-            self._newest, self._oldest = places | self._newest, []
-        return self._newest
+        return self._places.get(message_id)  # type: ignore[arg-type]
 
     def ids(self) -> KeysView[str]:
         """Return the IDs of all messages, in order."""
@@ -168,13 +149,10 @@ class MessageLog:
 
     def _load(self, ids: Sequence[str], places: Sequence[int], lines: Sequence[str]) -> None:
         before = len(self._messages)
-        texts = zip(ids, lines, strict=True)
-        for _ in range(0, len(ids), LOADED):
-            self._messages.update(islice(texts, LOADED))
-        if self._newest:  # there are messages before these whose places were asked for
-            self._places.update(zip(ids, places, strict=True))
-        else:
-            self._oldest.append((ids, places))
+        for start in range(0, len(ids), LOADED):
+            part = slice(start, start + LOADED)
+            self._messages.update(zip(ids[part], lines[part], strict=True))
+            self._places.update(zip(ids[part], places[part], strict=True))
         self.encoded += len(self._messages) - before
 
     def _decode(self, message_id: str, line: str) -> Message:
@@ -189,17 +167,11 @@ class MessageLog:
                 self._decode(message_id, message)
 
     async def decoded(self) -> None:
-        """Decode all messages, off the event loop if there are many."""
+        """Decode all messages; if they are many, other tasks run meanwhile."""
         if self.encoded <= ON_LOOP:
             return
-        encoded = iter([(i, line) for i, line in self._messages.items() if type(line) is str])
-        while lines := dict(islice(encoded, PIECE)):
-            places = {i: self._places.get(i, 0) for i in lines}
-            done = await anyio.to_thread.run_sync(_decode_lines, lines, places)
-            for message_id, message in done.items():
-                if self._messages.get(message_id) is lines[message_id]:
-                    self._messages[message_id] = message
-                    self.encoded -= 1
+        async for message_id in in_slices(self._messages):
+            self.get(message_id)
 
     # Changing
 
@@ -218,7 +190,7 @@ class MessageLog:
             fields = message.__dict__  # attributes of pydantic models are slow, and this is often
             message_id = fields["id"]
             if message_id not in known:
-                self.last = self._newest[message_id] = self.last + 1
+                self.last = self._places[message_id] = self.last + 1
                 known[message_id] = message
                 if self._all is not None:
                     self._all.append(message)
@@ -227,8 +199,6 @@ class MessageLog:
                     known = self._messages
                 else:
                     self._asked_last = ()
-                if self._ids is not None:
-                    self._add_to_index(message)
                 fresh.append(message)
         return fresh
 
@@ -308,8 +278,6 @@ class MessageLog:
                 for call in calls:
                     if self._asked.get(call.id) == message_id:
                         del self._asked[call.id]
-                if self._ids is not None:
-                    self._remove_from_index(message)  # type: ignore[arg-type]
                 taken.append((place, message))
         self._gaps += len(taken)
         if self._gaps > 64 + 2 * len(self._messages):
@@ -331,7 +299,7 @@ class MessageLog:
     def _close_gaps(self) -> None:
         """Copy the dicts: iterating over one visits the gaps that removals have left."""
         self._messages = dict(self._messages.items())
-        self._newest = dict(self._places.items())
+        self._places = dict(self._places.items())
         self._gaps = 0
 
     def put_back(self, messages: Iterable[tuple[int, Message]]) -> None:
@@ -378,38 +346,6 @@ class MessageLog:
             if len(found) >= count and message.role is not TOOL:
                 break
         return found[::-1]
-
-    def with_role(self, role: Role) -> list[Message]:
-        """Return the messages with a role, in order."""
-        return self._with(role, None)
-
-    def with_cause(self, cause: str) -> list[Message]:
-        """Return the messages with a cause, in order."""
-        return self._with(None, cause)
-
-    def _with(self, role: Role | None, cause: str | None) -> list[Message]:
-        if self._ids is None:
-            self._ids = {}
-            for message in self:
-                self._add_to_index(message)
-        return [self[i] for i in self._ids.get((role, cause), ())]
-
-    def _add_to_index(self, message: Message) -> None:
-        assert self._ids is not None
-        for key in _keys(message):
-            self._ids.setdefault(key, {})[message.id] = None
-
-    def _remove_from_index(self, message: Message) -> None:
-        assert self._ids is not None
-        for key in _keys(message):
-            del self._ids[key][message.id]
-            if not self._ids[key]:
-                del self._ids[key]
-
-
-def _keys(message: Message) -> list[tuple[Role | None, str | None]]:
-    by_role = (message.role, None)
-    return [by_role] if message.cause_by is None else [by_role, (None, message.cause_by)]
 
 
 def _strays(lines: Sequence[str], calls: Iterable[int]) -> tuple[list[int], int | None]:
@@ -476,10 +412,6 @@ def _decode_again(line: str, seq: int, error: ValidationError) -> Message:
         return Message.model_validate(data)
     except (ValueError, RecursionError) as again:
         raise unreadable(seq, again) from error
-
-
-def _decode_lines(lines: dict[str, str], places: dict[str, int]) -> dict[str, Message]:
-    return {i: decode(line, places[i]) for i, line in lines.items()}
 
 
 def unreadable(seq: int, why: object) -> JournalError:

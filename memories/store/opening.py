@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 LOCAL = RUN | {"goal"}  # of the run of one memory; ignored in a shared session
 SYSTEM = Role.SYSTEM
 _ASSISTANT = '"role":"assistant"'
-_PLAIN = frozenset(('","role":"user"', '","role":"assis'))  # what follows the ID of a plain message
-_ENDING = '","created_at":"'  # what precedes the time, the last field of a plain message
-_BEFORE_TIME = slice(-45, -29)  # where that is
 _PINNED, _SYSTEM = '"pinned":true', '"role":"system"'
 _CALLS, _EXPIRES = '"tool_call', '"expires_at":'
 
@@ -93,24 +90,17 @@ class _Survey:
         others: The indexes of those that are not messages.
         messages: Those that are messages.
         ids: The ID of each message.
-        special: The indexes of the messages that are not plain: pinned ones, those that expire,
-            those of the system, and those with calls or the result of a call.
     """
 
     rows: Rows
     others: list[int]
     messages: Rows
     ids: list[str]
-    special: list[int]
 
     def count(self, start: int) -> int:
         """Return how many messages there are before an entry."""
         seqs = self.rows.seqs
         return bisect_left(self.messages.seqs, seqs[start] if start < len(seqs) else sys.maxsize)
-
-    def special_in(self, start: int, stop: int) -> list[int]:
-        """Return the indexes of the messages from ``start`` to ``stop`` that are not plain."""
-        return self.special[bisect_left(self.special, start) : bisect_left(self.special, stop)]
 
 
 def _survey(rows: Rows) -> _Survey:
@@ -122,25 +112,13 @@ def _survey(rows: Rows) -> _Survey:
     kinds = {*rows.kinds}.difference(MESSAGES)
     others = [at for at, kind in enumerate(rows.kinds) if kind in kinds] if kinds else []
     messages = rows.without(kinds)
-    ids, special, plain, before_time = [], [], _PLAIN, _BEFORE_TIME
+    ids = []
     for at, line in enumerate(messages.lines):
-        end = line.find('"', 7)
-        message_id = line[7:end]
-        if (
-            line[before_time] == _ENDING
-            and line[end : end + 15] in plain
-            and "\\" not in message_id
-            and rows.as_written
-        ):
-            ids.append(message_id)
-            continue
         try:
             ids.append(id_of(line))
         except ValueError as error:
             raise unreadable(messages.seqs[at], error) from error
-        if _CALLS in line or _PINNED in line or _EXPIRES in line or _SYSTEM in line:
-            special.append(at)
-    return _Survey(rows, others, messages, ids, special)
+    return _Survey(rows, others, messages, ids)
 
 
 def _decode(rows: Rows) -> list[tuple[int, Change]]:
@@ -234,22 +212,17 @@ def _tail_start(store: MessageStore, found: _Survey, tail: int, *, keeps_old: bo
                     upto = (data["value"] or {"upto": 0})["upto"]
         start = min(start, bisect_right(rows.seqs, upto))
     count = found.count(start)
-    asking = [
-        at
-        for at in found.special_in(0, count)
-        if '"tool_calls":' in lines[at] and _ASSISTANT in lines[at]
-    ]
-    if asking and not any(_ASSISTANT in line for line in lines[asking[-1] + 1 : count]):
-        return bisect_left(rows.seqs, seqs[asking[-1]])
+    for at in reversed(range(count)):
+        if _ASSISTANT in lines[at]:
+            return bisect_left(rows.seqs, seqs[at]) if '"tool_calls":' in lines[at] else start
     return start
 
 
 def _staying(found: _Survey, start: int, named: set[str], held: frozenset[int]) -> list[int]:
     """Return the indexes of the messages before ``start`` that may never leave a window."""
-    lines, count = found.messages.lines, found.count(start)
-    staying = [
-        at for at in found.special_in(0, count) if _PINNED in lines[at] or _SYSTEM in lines[at]
-    ]
+    count = found.count(start)
+    lines = enumerate(found.messages.lines[:count])
+    staying = [at for at, line in lines if _PINNED in line or _SYSTEM in line]
     if named:
         staying += [at for at, message_id in enumerate(found.ids[:count]) if message_id in named]
     if held:
@@ -261,22 +234,18 @@ def _load_messages(
     store: MessageStore, found: _Survey, span: range, staying: list[int], *, keeps_old: bool
 ) -> None:
     """Load the messages of ``span``, or only the ``staying`` ones among them."""
-    ids, messages = found.ids, found.messages
-    part = slice(span.start, span.stop)
+    ids, seqs, lines = found.ids, found.messages.seqs, found.messages.lines
     if removed := _session(store).reading.removed:
-        for message_id in ids[part]:
+        for message_id in ids[span.start : span.stop]:
             removed.pop(message_id, None)  # it was added again
-    special = found.special_in(span.start, span.stop)
-    if keeps_old:
-        calls = [at - span.start for at in special]
-        store.log.load(ids[part], messages.seqs[part], messages.lines[part], calls)
-    else:
-        seqs, lines = [messages.seqs[at] for at in staying], [messages.lines[at] for at in staying]
-        store.log.load([ids[at] for at in staying], seqs, lines, range(len(staying)))
-        special = staying
-    expiring = [at for at in special if _EXPIRES in messages.lines[at]]
-    if store.ttl is not None:
-        expiring = [*span] if keeps_old else staying
+    loaded = span if keeps_old else staying
+    store.log.load(
+        [ids[at] for at in loaded],
+        [seqs[at] for at in loaded],
+        [lines[at] for at in loaded],
+        [place for place, at in enumerate(loaded) if _CALLS in lines[at]],
+    )
+    expiring = [at for at in loaded if store.ttl is not None or _EXPIRES in lines[at]]
     if expiring:
         store.watch(store.log[ids[at]] for at in expiring)
     if staying:

@@ -4,34 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from os import PathLike
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from agent_brain.memories.errors import MemoryDefinitionError
 from agent_brain.memories.journal.base import Journal
+from agent_brain.memories.store.expiry import utc_now
 from agent_brain.memories.store.session import History
 from agent_brain.memories.views.base import View
+
+if TYPE_CHECKING:
+    from agent_brain.memories.options import StoreOptions
 
 JournalLike: TypeAlias = Journal | str | PathLike[str]
 HISTORY = 100  # steps that are kept by default
 
 
-def check_options(
-    views: Sequence[View],
-    *,
-    journal: object,
-    session: object,
-    tenant: object,
-    clock: object,
-    readonly: bool,
-    shared: bool,
-    lease_wait: float,
-) -> None:
+def check_options(views: Sequence[View], options: StoreOptions) -> None:
     """Check the options of a store.
 
     Raises:
         MemoryDefinitionError: One of them makes no sense.
     """
-    for what, given in (("readonly", readonly), ("shared", shared)):
+    journal, shared = options.get("journal"), options.get("shared", False)
+    lease_wait = options.get("lease_wait", 0)
+    for what, given in (("readonly", options.get("readonly")), ("shared", shared)):
         if given and journal is None:
             raise MemoryDefinitionError(
                 f"{what}=True opens a session of a journal: give journal= too"
@@ -41,13 +37,14 @@ def check_options(
             "lease_wait= waits for another run of a session of a journal to end: "
             + ("a shared session has no lease" if shared else "give journal= too")
         )
-    for what, value in (("session", session), ("tenant", tenant)):
-        if not (isinstance(value, str) or (what == "tenant" and value is None)) or value == "":
+    session, tenant = options.get("session", "default"), options.get("tenant")
+    for what, value in (("session", session), ("tenant", "nobody" if tenant is None else tenant)):
+        if not isinstance(value, str) or not value:
             raise MemoryDefinitionError(f"{what}= must be a text that is not empty: {value!r}")
     for view in views:
         if not isinstance(view, View):
             raise MemoryDefinitionError(f"views= takes View objects, not {view!r}")
-    if not callable(clock):
+    if not callable(clock := options.get("clock", utc_now)):
         raise MemoryDefinitionError(f"clock= takes a function that returns a time: {clock!r}")
     if not lease_wait >= 0:
         raise MemoryDefinitionError(f"lease_wait= must be 0 seconds or more, not {lease_wait}")

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, cast
@@ -24,7 +24,7 @@ from agent_brain.memories.errors import (
     LeaseHeldError,
     SessionConflictError,
 )
-from agent_brain.memories.journal.base import Journal
+from agent_brain.memories.journal.base import PAGE, Journal
 from agent_brain.memories.journal.entry import Entry, Row, Rows, to_line
 from agent_brain.memories.journal.lease import Lease
 from agent_brain.memories.message import Message
@@ -68,13 +68,18 @@ def branch_place(key: str, branch: str) -> list[str]:
     return names
 
 
-def is_session_key(key: str) -> bool:
-    """Return whether a memory may have written the key, of a session or of a branch of one."""
+def names_in(key: str) -> list[Any]:
+    """Return what a key consists of; nothing if it is not one of a memory."""
     try:
         names = json.loads(key)
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(names, list) and len(names) > 1
+    except (ValueError, TypeError, RecursionError):
+        return []
+    return names if isinstance(names, list) else []
+
+
+def is_session_key(key: str) -> bool:
+    """Return whether a memory may have written the key, of a session or of a branch of one."""
+    return len(names_in(key)) > 1
 
 
 def is_branch(key: str) -> bool:
@@ -92,6 +97,20 @@ async def delete_key(journal: Journal, key: str) -> int:
 def below(key: str) -> str:
     """Return what the keys of all branches of a session begin with, and no other key."""
     return key[:-1] + ", "
+
+
+async def entries_of(
+    journal: Journal, key: str, after: int = 0, *, size: int = PAGE
+) -> AsyncGenerator[Entry, None]:
+    """Yield the entries of a session after a sequence number, with its history, page by page.
+
+    Who leaves it early closes it.
+    """
+    pages = journal.pages(key, after, history=journal.has_history, size=size)
+    async with aclosing(pages):
+        async for page in pages:
+            for made in page:
+                yield made
 
 
 async def first_entry(journal: Journal, key: str) -> Entry | None:

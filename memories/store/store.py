@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from datetime import datetime, timedelta
 from os import PathLike
-from typing import TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, Unpack
 
 import anyio.lowlevel
 import anyio.to_thread
@@ -44,13 +43,16 @@ from agent_brain.memories.store.kinds import RECORDED_CALL
 from agent_brain.memories.store.log import MessageLog
 from agent_brain.memories.store.many import ON_LOOP, SLICE, in_thread_if_many
 from agent_brain.memories.store.opening import LOCAL
-from agent_brain.memories.store.options import JournalLike, check_options, history_to_keep
-from agent_brain.memories.store.repeats import Window, checked_window
+from agent_brain.memories.store.options import check_options, history_to_keep
+from agent_brain.memories.store.repeats import checked_window
 from agent_brain.memories.store.run_record import call_data
-from agent_brain.memories.store.session import History, Session, session_key
+from agent_brain.memories.store.session import Session, session_key
 from agent_brain.memories.trace.recorded_call import RecordedCall
 from agent_brain.memories.trace.trace_log import TraceLog
 from agent_brain.memories.views.base import View
+
+if TYPE_CHECKING:
+    from agent_brain.memories.options import StoreOptions
 
 Finish: TypeAlias = Callable[[Rows, Rows], Awaitable[Forgetting | None]]
 IGNORED = LOCAL | {RECORDED_CALL}  # by others that read a session
@@ -65,18 +67,8 @@ class MessageStore:
 
     Args:
         views: They are notified of every change.
-        journal: A journal, or its place (see :func:`open_journal`), which is closed with the store;
-            None keeps everything in RAM only.
-        session: Which session of the journal.
-        tenant: Whose session.
-        ttl: How long messages are kept.
-        clock: Returns the time (aware) by which messages expire.
-        readonly: Never write.
-        shared: Whether other memories append to the session at the same time.
-        history: How many steps of runs are kept; None for the default: 100 in a journal that
-            outlives the process, else the current one.
-        lease_wait: How long to wait for a lease, in seconds.
-        dedupe: Within what repetitions are left out.
+        **options: Those of :class:`StoredMemory`. A journal that is given by its place is closed
+            with the store. ``history`` is 100 by default in a journal that outlives the process.
 
     Attributes:
         log: The messages in RAM.
@@ -93,48 +85,30 @@ class MessageStore:
     def __init__(
         self,
         views: Iterable[View] = (),
-        *,
-        journal: JournalLike | None = None,
-        session: str = "default",
-        tenant: str | None = None,
-        ttl: timedelta | float | None = None,
-        clock: Callable[[], datetime] = utc_now,
-        readonly: bool = False,
-        shared: bool = False,
-        history: History | None = None,
-        lease_wait: float = 0,
-        dedupe: Window | None = None,
+        **options: Unpack[StoreOptions],
     ) -> None:
-        views = tuple(views)
-        check_options(
-            views,
-            journal=journal,
-            session=session,
-            tenant=tenant,
-            clock=clock,
-            readonly=readonly,
-            shared=shared,
-            lease_wait=lease_wait,
-        )
-        self.readonly = readonly
-        self.shared = shared
-        self.clock = clock
-        self.ttl = as_duration("ttl", ttl)
-        self.dedupe = checked_window(dedupe)
+        self.views = tuple(views)
+        check_options(self.views, options)
+        self.readonly = readonly = options.get("readonly", False)
+        self.shared = shared = options.get("shared", False)
+        self.clock = options.get("clock", utc_now)
+        self.ttl = as_duration("ttl", options.get("ttl"))
+        self.dedupe = checked_window(options.get("dedupe"))
+        journal = options.get("journal")
         owned = isinstance(journal, str | PathLike)
         if isinstance(journal, str | PathLike):
             journal = open_journal(journal, readonly=readonly)
-        history = history_to_keep(history, journal, shared=shared)
+        history = history_to_keep(options.get("history"), journal, shared=shared)
         self.session: Session | None = None
         if journal is not None:
-            key = session_key(session, tenant)
+            key = session_key(options.get("session", "default"), options.get("tenant"))
             self.session = Session(journal, key, shared=shared, history=history)
-            self.session.owns_journal, self.session.lease_wait = owned, lease_wait
+            self.session.owns_journal = owned
+            self.session.lease_wait = options.get("lease_wait", 0)
         self.in_ram = journal is None or not journal.persistent
         self.takes_evicted = False  # whether somebody uses what views evict
         self.log = MessageLog()
         self._traced: TraceLog | None = None  # made when it is needed
-        self.views = views
         for view in self.views:
             view.attach(self.log)
         self.keeps_evicted = journal is None and any(view.keeps_evicted for view in self.views)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Mapping
+from contextlib import aclosing
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, TypeAlias
@@ -22,7 +23,7 @@ from agent_brain.memories.runs.turn_notes import (
     from_value,
     with_current,
 )
-from agent_brain.memories.store.session import Session
+from agent_brain.memories.store.session import Session, entries_of
 from agent_brain.memories.store.store import MessageStore
 
 _Noted: TypeAlias = list[tuple[int, TurnNote]]
@@ -81,10 +82,10 @@ async def _read_notes(session: Session, upto: int) -> list[TurnNote]:
     if session.parent is not None:
         earlier = await _read_notes(session.parent, session.offset)
     reader = _Reader([(0, note) for note in earlier])
-    async for page in session.journal.pages(session.key, history=True):
-        for entry in page:
+    async with aclosing(entries_of(session.journal, session.key)) as entries:
+        async for entry in entries:
             if session.offset + entry.seq > upto:
-                return reader.notes
+                break
             reader.read(entry, session.offset + entry.seq)
     return reader.notes
 

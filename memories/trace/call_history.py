@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agent_brain.memories.errors import MemoryUseError
-from agent_brain.memories.journal.entry import Entry
 from agent_brain.memories.sessions.history import SavedStep, saved_steps
 from agent_brain.memories.store.kinds import RECORDED_CALL
 from agent_brain.memories.store.many import in_thread_if_many
+from agent_brain.memories.store.session import entries_of
 from agent_brain.memories.trace.chunks import ChunkReader
 from agent_brain.memories.trace.recorded_call import DIGEST, RecordedCall, with_bytes
 
@@ -51,9 +51,8 @@ async def _stored_calls(store: MessageStore) -> list[RecordedCall]:
     session = store.session
     if session is None or store.shared or session.parent is not None:
         return [*store.traced.in_ram]
-    entries: list[Entry] = []
-    async for page in session.journal.pages(session.key, history=True):
-        entries += [item for item in page if item.kind == RECORDED_CALL]
+    walk = entries_of(session.journal, session.key)
+    entries = [item async for item in walk if item.kind == RECORDED_CALL]
     return await in_thread_if_many(entries, lambda found: [*ChunkReader().read(found)], FEW)
 
 

@@ -106,7 +106,7 @@ async def ask(app: Any, path: str) -> None:
     ("work", "most"),
     [
         (steps, 141),
-        (durable_steps, 486),
+        (durable_steps, 479),
         (chunks, 10),
         (transitions, 7),
         (appends, 54),

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from hashlib import sha1
-from typing import Any
 
 from agent_brain.memories.errors import JournalError
 from agent_brain.memories.journal.base import SessionRecord
@@ -25,20 +23,30 @@ RETIRED = ord("1")
 
 
 class Columns:
-    """Entries as columns: an object for each entry would make the garbage collector run."""
+    """Entries as columns: an object for each entry would make the garbage collector run.
 
-    __slots__ = ("kinds", "lines", "retired", "seqs", "times", "versions")
+    Args:
+        session: The session's key.
+        texts: The entries as they are stored; those after one that is not what was written there
+            are left out.
+        retired: A digit for each, 1 if it is retired.
+        after: The number that they come after.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, session: str, texts: Iterable[bytes], retired: bytes, after: int) -> None:
         self.seqs: list[int] = []
         self.kinds: list[str] = []
         self.versions: list[int] = []
         self.times: list[int] = []
         self.lines: list[str] = []
-        self.retired = b""  # a digit for each, 1 if it is retired
+        self.retired = retired
+        start = checksum(session)
+        for text in texts:
+            if not self._add(start, text, after):
+                break
 
-    def add(self, start: int, text: bytes, after: int) -> bool:
-        """Add an entry as it is stored; return whether it is what was written, and is after all."""
+    def _add(self, start: int, text: bytes, after: int) -> bool:
+        """Add an entry; return whether it is what was written, and is after all others."""
         try:
             number, version, time, check, line, kind = text.decode().split("\0", 5)
             seq, versions, times = int(number), int(version), int(time)
@@ -69,40 +77,6 @@ class Columns:
         rows.lines.extend(self.lines)
         versions = zip(self.seqs, self.versions, strict=True)
         rows.versions.update((seq, version) for seq, version in versions if version != 1)
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """Entries of a session as Redis returned them.
-
-    Attributes:
-        problem: What is wrong with the session; empty if nothing is.
-        born: Identifies the session among all that had its key; empty if there is none.
-        is_last: Whether no entries follow.
-        retired: A digit for each entry, 1 if it is retired.
-        texts: The entries.
-    """
-
-    problem: str
-    born: str
-    is_last: bool
-    retired: bytes
-    texts: Sequence[bytes]
-
-    @classmethod
-    def of(cls, answer: Any) -> Page:
-        """Return the page in an answer of the script PAGE."""
-        _, problem, born, is_last, retired, *texts = answer
-        return cls(problem.decode(), born.decode(), bool(is_last), retired, texts)
-
-    def read(self, session: str, after: int) -> Columns:
-        """Return the entries after a number, up to the first that is not what was written there."""
-        start, found = checksum(session), Columns()
-        for text in self.texts:
-            if not found.add(start, text, after):
-                break
-        found.retired = self.retired
-        return found
 
 
 def pack(session: str, entries: Iterable[Entry], now: int, after: int | None = None) -> bytes:

@@ -23,7 +23,6 @@ from agent_brain.memories.journal.base import (
 from agent_brain.memories.journal.checks import (
     checked_after,
     checked_entries,
-    checked_in_thread,
     checked_loaded,
     checked_seqs,
     checked_session,
@@ -32,13 +31,14 @@ from agent_brain.memories.journal.checks import (
 from agent_brain.memories.journal.entry import Entry, Rows, to_milliseconds
 from agent_brain.memories.journal.lease import Holder, Lease, Owner
 from agent_brain.memories.journal.redis import scripts
-from agent_brain.memories.journal.redis.entries import Columns, Page, pack, read_head
+from agent_brain.memories.journal.redis.entries import Columns, pack, read_head
 from agent_brain.memories.journal.redis.errors import is_broken
 from agent_brain.memories.journal.redis.keys import Keys, pattern
 from agent_brain.memories.journal.redis.opening import check_durability, check_server
 from agent_brain.memories.journal.redis.server import Server
 from agent_brain.memories.journal.server_options import check_timeout, ttl_milliseconds
 from agent_brain.memories.journal.threaded import ThreadedJournal
+from agent_brain.memories.store.many import in_thread_if_many
 
 AT_ONCE = 20  # calls of an event loop, each in a connection
 PAGE_BYTES = 1_000_000
@@ -133,7 +133,7 @@ class RedisJournal(ThreadedJournal):
     ) -> int:
         """See :meth:`Journal.append`."""
         self._writable(session)
-        checked = await checked_in_thread(entries, checked_entries)
+        checked = await in_thread_if_many([*entries], checked_entries)
         checked_seqs([] if expect is None else [expect])
         answer = await self._call(lambda: self._append(session, checked, expect, lease), session)
         if answer[0] == b"lost" and lease is not None:
@@ -185,7 +185,7 @@ class RedisJournal(ThreadedJournal):
         pages = self._pages(session, after, PAGE, history=history)
 
         def read() -> Rows:
-            rows = Rows(as_written=True)
+            rows = Rows()
             for page in pages:
                 page.add_to(rows)
             return rows
@@ -203,24 +203,24 @@ class RedisJournal(ThreadedJournal):
         self, session: str, after: int, size: int, *, history: bool
     ) -> Generator[Columns, None, None]:
         """Yield the entries up to a damage, and raise its error."""
-        born: str | None = None
+        known: bytes | None = None
         while True:
             limits = (after, size, PAGE_BYTES, "1" if history else "")
-            page = Page.of(self._run(scripts.PAGE, session, *limits))
-            if born not in (None, page.born):
+            _, problem, born, is_last, retired, *texts = self._run(scripts.PAGE, session, *limits)
+            if known not in (None, born):
                 raise JournalError(
                     f"Session {session!r} in {self!r} was deleted while it was read: read it again"
                 )
-            born, found = page.born, page.read(session, after)
+            known, found = born, Columns(session, texts, retired, after)
             yield found
-            if len(found.seqs) < len(page.texts):
-                number = self._number_of(session, page.texts[len(found.seqs)])
+            if len(found.seqs) < len(texts):
+                number = self._number_of(session, texts[len(found.seqs)])
                 raise damaged(session, number, repr(self))
-            if page.is_last:
+            if is_last:
                 break
             after = found.seqs[-1]
-        if page.problem:
-            raise damaged_session(session, repr(self), page.problem)
+        if problem:
+            raise damaged_session(session, repr(self), problem.decode())
 
     def _number_of(self, session: str, text: bytes) -> int:
         """Return the number under which a damaged entry is stored."""
@@ -258,7 +258,7 @@ class RedisJournal(ThreadedJournal):
         """See :meth:`Journal.exchange`. What is added is sent in parts before."""
         going = [self._writable(key) for key in remove]
         coming = {
-            self._writable(key): await checked_in_thread(some, checked_loaded)
+            self._writable(key): await in_thread_if_many([*some], checked_loaded)
             for key, some in add.items()
         }
         await self._call(lambda: self._exchange(going, coming), next(iter(add), None))

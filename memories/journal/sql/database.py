@@ -102,6 +102,10 @@ class Transaction(ABC):
         assert row is not None
         return row
 
+    def is_damage(self, error: Exception) -> bool:
+        """Return whether an error of a statement says that the database is damaged."""
+        return False
+
     def check_sessions(self) -> None:
         """Check that the table of sessions has all rows, where the database may lose some.
 
@@ -141,10 +145,6 @@ class Database(ABC):
         Raises:
             JournalError: The database cannot do it.
         """
-
-    def is_damage(self, error: Exception) -> bool:
-        """Return whether an error of a statement says that the database is damaged."""
-        return False
 
     def note_removal(self, tx: Transaction) -> None:
         """Note, in the transaction that removes entries, that :meth:`scrub` is to follow."""

@@ -21,7 +21,7 @@ from agent_brain.memories.journal.entry import (
     from_line,
     from_milliseconds,
 )
-from agent_brain.memories.journal.sql.database import Cursor, Database, Row, Transaction
+from agent_brain.memories.journal.sql.database import Cursor, Row, Transaction
 from agent_brain.memories.journal.sql.sessions import FETCHED, Counts, Key
 
 PAGE = 1000  # rows that are read at once
@@ -44,9 +44,7 @@ def write(tx: Transaction, key: Key, entries: Sequence[New]) -> None:
     tx.add_entries(rows)
 
 
-def read(
-    db: Database, tx: Transaction, key: Key, counts: Counts, after: int, *, history: bool
-) -> list[Entry]:
+def read(tx: Transaction, key: Key, counts: Counts, after: int, *, history: bool) -> list[Entry]:
     """Return the entries of a session with a number above ``after``, in order.
 
     Raises:
@@ -55,7 +53,7 @@ def read(
     found: list[Entry] = []
     at, size = after, PAGE
     while size == PAGE:
-        page, damage = read_page(db, tx, key, counts, at, PAGE, history=history)
+        page, damage = read_page(tx, key, counts, at, PAGE, history=history)
         if damage is not None:
             raise damage
         found += page
@@ -66,7 +64,6 @@ def read(
 
 
 def read_page(
-    db: Database,
     tx: Transaction,
     key: Key,
     counts: Counts,
@@ -81,7 +78,7 @@ def read_page(
         return found, None
     checker = _Checker(key, after)
     try:
-        with checker.reading(db):
+        with checker.reading(tx):
             cursor = _select(tx, key, counts, after, size, ", version, time", history=history)
             for seq, stored, seal, data, retired, version, time in cursor:
                 checker.check([(seq, stored, seal, data)], counts.last)
@@ -92,14 +89,14 @@ def read_page(
     return found, None
 
 
-def read_rows(db: Database, tx: Transaction, key: Key, counts: Counts, after: int) -> Rows:
+def read_rows(tx: Transaction, key: Key, counts: Counts, after: int) -> Rows:
     """Return the entries in use with a number above ``after``, as :meth:`Journal.rows` does."""
-    found = Rows(as_written=True)
+    found = Rows()
     if not counts.last:
         return found
     checker = _Checker(key, after)
     size = PAGE
-    with checker.reading(db):
+    with checker.reading(tx):
         while size == PAGE:
             size = 0
             cursor = _select(tx, key, counts, checker.at, PAGE)
@@ -246,7 +243,7 @@ class _Checker:
         self.at = at
 
     @contextmanager
-    def reading(self, db: Database) -> Iterator[None]:
+    def reading(self, tx: Transaction) -> Iterator[None]:
         """Raise the errors of a damaged database as those of this session."""
         try:
             yield
@@ -255,7 +252,7 @@ class _Checker:
         except (ValueError, OverflowError, TypeError, AttributeError) as error:  # other types
             raise self._broken() from error
         except Exception as error:
-            if not db.is_damage(error):
+            if not tx.is_damage(error):
                 raise
             raise self._broken() from error
 

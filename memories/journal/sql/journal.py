@@ -13,7 +13,6 @@ from agent_brain.memories.journal.base import PAGE, SessionRecord
 from agent_brain.memories.journal.checks import (
     checked_after,
     checked_entries,
-    checked_in_thread,
     checked_loaded,
     checked_seqs,
     checked_session,
@@ -24,8 +23,9 @@ from agent_brain.memories.journal.lease import Holder, Lease
 from agent_brain.memories.journal.sql import entries as stored
 from agent_brain.memories.journal.sql import sessions, writing
 from agent_brain.memories.journal.sql.database import Database, Kind, Transaction
-from agent_brain.memories.journal.sql.sessions import Counts, Key, Record
+from agent_brain.memories.journal.sql.sessions import Counts, Key
 from agent_brain.memories.journal.threaded import ThreadedJournal
+from agent_brain.memories.store.many import in_thread_if_many
 
 T = TypeVar("T")
 log = get_logger(__name__)
@@ -69,15 +69,14 @@ class SQLJournal(ThreadedJournal):
     ) -> int:
         """See :meth:`Journal.append`."""
         key = self._key(session, writing=True)
-        checked = await checked_in_thread(entries, checked_entries)
+        checked = await in_thread_if_many([*entries], checked_entries)
         checked_seqs([] if expect is None else [expect])
 
         def append() -> int:
             lines = _lines(checked)
 
             def work(tx: Transaction, *, again: bool = False) -> int:
-                db, ttl = self._database, self._ttl
-                return writing.append(db, tx, key, lines, expect, lease, ttl, again=again)
+                return writing.append(tx, key, lines, expect, lease, again=again)
 
             again = None if expect is None else partial(work, again=True)
             last = self._database.run("write", work, again)
@@ -88,12 +87,11 @@ class SQLJournal(ThreadedJournal):
 
     async def read(self, session: str, after: int = 0, *, history: bool = False) -> list[Entry]:
         """See :meth:`Journal.read`."""
-        key, db = self._key(session), self._database
+        key = self._key(session)
         checked_after(after)
 
         def read(tx: Transaction) -> list[Entry]:
-            counts = self._find(tx, key).counts
-            return stored.read(db, tx, key, counts, after, history=history)
+            return stored.read(tx, key, sessions.find(tx, key).shown, after, history=history)
 
         return await self._do("read", read, session)
 
@@ -133,14 +131,13 @@ class SQLJournal(ThreadedJournal):
         """Return the session, the next entries up to a damage, and its error."""
 
         def read(tx: Transaction) -> tuple[Counts, list[Entry], JournalDamagedError | None]:
-            db = self._database
             try:
-                counts = self._find(tx, key).counts
+                counts = sessions.find(tx, key).shown
             except Exception as error:  # its entries have checksums of their own
-                if not isinstance(error, JournalDamagedError) and not db.is_damage(error):
+                if not isinstance(error, JournalDamagedError) and not tx.is_damage(error):
                     raise
                 counts = Counts(last=stored.UNKNOWN)
-            found, damage = stored.read_page(db, tx, key, counts, after, size, history=history)
+            found, damage = stored.read_page(tx, key, counts, after, size, history=history)
             if damage is None and counts.last == stored.UNKNOWN:
                 last = found[-1].seq if found else after
                 damage = key.damaged(
@@ -154,49 +151,38 @@ class SQLJournal(ThreadedJournal):
         """See :meth:`Journal.rows`."""
         if history:
             return await super().rows(session, after, history=True)
-        key, db = self._key(session), self._database
+        key = self._key(session)
         checked_after(after)
 
         def read(tx: Transaction) -> Rows:
-            return stored.read_rows(db, tx, key, self._find(tx, key).counts, after)
+            return stored.read_rows(tx, key, sessions.find(tx, key).shown, after)
 
         return await self._do("read", read, session)
 
     async def last(self, session: str) -> int:
         """See :meth:`Journal.last`."""
         key = self._key(session)
-        return await self._do("read", lambda tx: self._find(tx, key).counts.last, session)
+        return await self._do("read", lambda tx: sessions.find(tx, key).shown.last, session)
 
     async def delete(
         self, session: str, seqs: Collection[int] | None = None, *, scrub: bool = True
     ) -> int:
         """See :meth:`Journal.delete`; the class says what scrubbing does."""
-        some = None if seqs is None else checked_seqs(seqs)
-
-        def delete(tx: Transaction, key: Key) -> int:
-            if some is None:
-                return writing.remove_session(tx, key, self._ttl)
-            return writing.remove_entries(tx, key, some, self._ttl)
-
-        return await self._remove(session, delete, scrub=scrub, whole=some is None)
+        if seqs is None:
+            return await self._remove(session, writing.remove_session, scrub=scrub, whole=True)
+        work = partial(writing.remove_entries, seqs=checked_seqs(seqs))
+        return await self._remove(session, work, scrub=scrub)
 
     async def retire(self, session: str, seqs: Collection[int]) -> int:
         """See :meth:`Journal.retire`."""
-        some = checked_seqs(seqs)
-
-        def retire(tx: Transaction, key: Key) -> int:
-            return writing.retire_entries(tx, key, some, self._ttl)
-
-        return await self._remove(session, retire, scrub=False)
+        work = partial(writing.retire_entries, seqs=checked_seqs(seqs))
+        return await self._remove(session, work, scrub=False)
 
     async def trim(self, session: str, before: int | None = None, *, scrub: bool = False) -> int:
         """See :meth:`Journal.trim`."""
         checked_seqs([] if before is None else [before])
-
-        def trim(tx: Transaction, key: Key) -> int:
-            return writing.trim_history(tx, key, before, self._ttl)
-
-        return await self._remove(session, trim, scrub=scrub)
+        work = partial(writing.trim_history, before=before)
+        return await self._remove(session, work, scrub=scrub)
 
     async def _remove(
         self,
@@ -227,7 +213,7 @@ class SQLJournal(ThreadedJournal):
         """See :meth:`Journal.exchange`."""
         going = [self._key(key, writing=True) for key in remove]
         coming = {
-            self._key(key, writing=True): await checked_in_thread(some, checked_loaded)
+            self._key(key, writing=True): await in_thread_if_many([*some], checked_loaded)
             for key, some in add.items()
         }
 
@@ -235,7 +221,7 @@ class SQLJournal(ThreadedJournal):
             lines = {key: _lines(some) for key, some in coming.items()}
 
             def work(tx: Transaction) -> int:
-                removed = writing.exchange(tx, going, lines, self._ttl)
+                removed = writing.exchange(tx, going, lines)
                 if removed:
                     self._database.note_removal(tx)
                 return removed
@@ -253,13 +239,13 @@ class SQLJournal(ThreadedJournal):
 
     async def records(self, prefix: str = "") -> list[SessionRecord]:
         """See :meth:`Journal.records`."""
-        self._key(prefix)
+        start = self._key(prefix)
 
         def read(tx: Transaction) -> list[SessionRecord]:
             return [
                 _about(key, record.counts)
-                for key, record in sessions.every(tx, self._place, prefix)
-                if not record.has_expired(self._ttl)
+                for key, record in sessions.every(tx, start)
+                if not record.has_expired
             ]
 
         return await self._do("read", read)
@@ -284,7 +270,7 @@ class SQLJournal(ThreadedJournal):
 
         def purge(tx: Transaction) -> int:
             sessions.remove_unused(tx)
-            removed = 0 if self._ttl is None else writing.purge(tx, self._place, self._ttl)
+            removed = writing.purge(tx, self._key(""))
             if removed and scrub:
                 self._database.note_removal(tx)
             return removed
@@ -335,13 +321,10 @@ class SQLJournal(ThreadedJournal):
 
     # Private
 
-    def _find(self, tx: Transaction, key: Key) -> Record:
-        return sessions.find(tx, key).shown(self._ttl)
-
     def _key(self, session: str, *, writing: bool = False) -> Key:
         if writing:
             self._check_writable()
-        key = Key(checked_session(session), self._place)
+        key = Key(checked_session(session), self._place, self._ttl)
         _ = key.id  # refuses what cannot be stored
         return key
 

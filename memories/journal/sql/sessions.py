@@ -25,10 +25,13 @@ class Key:
     Attributes:
         text: The key.
         place: The journal, for people.
+        ttl: How long the session is kept after the last write to it, in milliseconds; None for
+            ever.
     """
 
     text: str
     place: str
+    ttl: int | None = None
 
     @cached_property
     def stored(self) -> bytes:
@@ -92,20 +95,18 @@ class Record:
         counts: What is stored of it.
         holder: Who has its lease; with the seconds that it still lasts, which may be negative.
         now: The time of the database; 0 for a session that is not stored.
+        has_expired: Whether nobody wrote to it for as long as it is kept.
     """
 
     counts: Counts = Counts()
     holder: Holder | None = None
     now: int = 0
+    has_expired: bool = False
 
-    def has_expired(self, ttl: int | None) -> bool:
-        """Return whether nobody wrote to it for ``ttl`` milliseconds."""
-        counts = self.counts
-        return ttl is not None and counts.last > 0 and self.now - counts.written >= ttl
-
-    def shown(self, ttl: int | None) -> Record:
-        """Return it as others see it: an expired session has nothing."""
-        return replace(self, counts=Counts()) if self.has_expired(ttl) else self
+    @property
+    def shown(self) -> Counts:
+        """What others see of it: an expired session has nothing."""
+        return Counts() if self.has_expired else self.counts
 
     @property
     def leased(self) -> Holder | None:
@@ -179,14 +180,14 @@ def remove(tx: Transaction, key: Key) -> None:
     tx.execute("DELETE FROM sessions WHERE id = ?", [key.id])
 
 
-def every(tx: Transaction, place: str, prefix: str = "") -> Iterator[tuple[Key, Record]]:
-    """Yield the sessions whose keys start with ``prefix``, sorted by key.
+def every(tx: Transaction, prefix: Key) -> Iterator[tuple[Key, Record]]:
+    """Yield the sessions whose keys start with that text, sorted by key.
 
     Raises:
         JournalDamagedError: A row is not what was written, or is missing.
     """
     tx.check_sessions()
-    start = Key(prefix, place).stored
+    start = prefix.stored
     where, params = "last > 0", list[object]()
     if start:
         head = start[:INDEXED]
@@ -198,7 +199,7 @@ def every(tx: Transaction, place: str, prefix: str = "") -> Iterator[tuple[Key, 
     cursor = tx.execute(sql, params)
     while rows := cursor.fetchmany(FETCHED):
         for row in rows:
-            yield read_row(row, place)
+            yield read_row(row, prefix)
 
 
 def lock_expired(tx: Transaction, ttl: int, most: int) -> list[Row]:
@@ -216,13 +217,13 @@ def lock_expired(tx: Transaction, ttl: int, most: int) -> list[Row]:
     return [*found]
 
 
-def read_row(row: Row, place: str) -> tuple[Key, Record]:
-    """Return a session.
+def read_row(row: Row, like: Key) -> tuple[Key, Record]:
+    """Return a session of the journal that another key is of.
 
     Raises:
         JournalDamagedError: Its row is not what was written.
     """
-    key = Key(bytes(row[0]).decode(errors="replace"), place)
+    key = replace(like, text=bytes(row[0]).decode(errors="replace"))
     return key, _read(row, key)
 
 
@@ -291,7 +292,8 @@ def _read(row: Row, key: Key) -> Record:
     if stored != key.stored or seal != counts.seal(key.text):
         raise key.damaged("the checksum of its row is wrong")
     holder = None if lease is None else Holder(Owner.from_text(owner), lease, left / 1000)
-    return Record(counts, holder, now)
+    expired = key.ttl is not None and counts.last > 0 and now - counts.written >= key.ttl
+    return Record(counts, holder, now, expired)
 
 
 def _check_no_entries(tx: Transaction, key: Key) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from agent_brain.common.secrets import get_logger
 from agent_brain.memories.errors import JournalDamagedError
@@ -12,22 +13,21 @@ from agent_brain.memories.journal.entry import Entry, to_line, to_milliseconds
 from agent_brain.memories.journal.lease import Lease
 from agent_brain.memories.journal.sql import entries as stored
 from agent_brain.memories.journal.sql import sessions
-from agent_brain.memories.journal.sql.database import Database, Transaction
+from agent_brain.memories.journal.sql.database import Transaction
 from agent_brain.memories.journal.sql.entries import New
 from agent_brain.memories.journal.sql.sessions import Counts, Key, Record
 
 log = get_logger(__name__)
+Line: TypeAlias = tuple[Entry, str]  # an entry, and its data as text
 PURGED = 100  # sessions at once
 
 
 def append(
-    db: Database,
     tx: Transaction,
     key: Key,
-    entries: Sequence[tuple[Entry, str]],
+    entries: Sequence[Line],
     expect: int | None,
     lease: Lease | None,
-    ttl: int | None,
     *,
     again: bool = False,
 ) -> int:
@@ -36,15 +36,15 @@ def append(
     If it is done ``again``, they may be there.
     """
     record = sessions.lock(tx, key)
-    if again and record.counts.last != expect and _ends_with(db, tx, key, record, entries):
+    if again and record.counts.last != expect and _ends_with(tx, key, record.counts, entries):
         return record.counts.last
-    _check(key, record.shown(ttl), expect, lease)
+    _check(key, record, expect, lease)
     if not entries:
-        return record.shown(ttl).counts.last
+        return record.shown.last
     if not record.now:
         record = sessions.claim(tx, key)
-        _check(key, record.shown(ttl), expect, lease)  # somebody may have written in between
-    record = _ready(tx, key, record, ttl)
+        _check(key, record, expect, lease)  # somebody may have written in between
+    record = _ready(tx, key, record)
     now = max(record.now, record.counts.updated)
     first = record.counts.last + 1
     added: list[New] = [
@@ -57,29 +57,22 @@ def append(
     return counts.last
 
 
-def _ends_with(
-    db: Database,
-    tx: Transaction,
-    key: Key,
-    record: Record,
-    entries: Sequence[tuple[Entry, str]],
-) -> bool:
+def _ends_with(tx: Transaction, key: Key, counts: Counts, entries: Sequence[Line]) -> bool:
     """Return whether the last entries of a session are these."""
-    counts = record.counts
     wanted = [(entry.kind, entry.version, line) for entry, line in entries]
     after = counts.last - len(entries)
-    found, _ = stored.read_page(db, tx, key, counts, after, len(entries), history=False)
+    found, _ = stored.read_page(tx, key, counts, after, len(entries), history=False)
     return [(entry.kind, entry.version, to_line(entry.data)) for entry in found] == wanted
 
 
-def _load(tx: Transaction, key: Key, entries: Sequence[tuple[Entry, str]], ttl: int | None) -> None:
+def _load(tx: Transaction, key: Key, entries: Sequence[Line]) -> None:
     """Write the entries of another journal; see :meth:`Journal.load`."""
     record = sessions.claim(tx, key) if entries else sessions.lock(tx, key)
-    if found := record.shown(ttl).counts.last:
+    if found := record.shown.last:
         raise conflict(key.text, 0, found)
     if not entries:
         return
-    record = _ready(tx, key, record, ttl)
+    record = _ready(tx, key, record)
     added: list[New] = [
         (e.retired, e.seq, e.kind, e.version, to_milliseconds(e.time) if e.time else now, line)
         for now in [record.now]
@@ -92,63 +85,65 @@ def _load(tx: Transaction, key: Key, entries: Sequence[tuple[Entry, str]], ttl: 
     sessions.save(tx, key, counts, more=True)
 
 
-def exchange(
-    tx: Transaction,
-    going: Collection[Key],
-    coming: Mapping[Key, Sequence[tuple[Entry, str]]],
-    ttl: int | None,
-) -> int:
+def exchange(tx: Transaction, going: Collection[Key], coming: Mapping[Key, Sequence[Line]]) -> int:
     """Remove sessions and load others; return how many entries were removed."""
     removed = 0
     for key in sorted(going, key=lambda key: key.text):  # of two at once, one waits for the other
-        removed += remove_session(tx, key, None)
+        removed += _remove(tx, key)[1]
     for key, entries in coming.items():
-        _load(tx, key, entries, ttl)
+        _load(tx, key, entries)
     return removed
 
 
-def remove_entries(tx: Transaction, key: Key, seqs: Collection[int], ttl: int | None) -> int:
+def remove_entries(tx: Transaction, key: Key, seqs: Collection[int]) -> int:
     """Remove entries; return how many."""
-    counts = sessions.lock(tx, key).shown(ttl).counts
+    counts = sessions.lock(tx, key).shown
     live, retired = stored.remove(tx, key, counts, seqs) if counts.last else (0, 0)
     _save_change(tx, key, counts, live=-live, retired=-retired)
     return live + retired
 
 
-def retire_entries(tx: Transaction, key: Key, seqs: Collection[int], ttl: int | None) -> int:
+def retire_entries(tx: Transaction, key: Key, seqs: Collection[int]) -> int:
     """Move entries to the history; return how many."""
-    counts = sessions.lock(tx, key).shown(ttl).counts
+    counts = sessions.lock(tx, key).shown
     moved = stored.retire(tx, key, counts, seqs)
     _save_change(tx, key, counts, live=-moved, retired=moved)
     return moved
 
 
-def trim_history(tx: Transaction, key: Key, before: int | None, ttl: int | None) -> int:
+def trim_history(tx: Transaction, key: Key, before: int | None) -> int:
     """Remove entries of the history; return how many."""
-    counts = sessions.lock(tx, key).shown(ttl).counts
+    counts = sessions.lock(tx, key).shown
     end = counts.last + 1 if before is None else min(before, counts.last + 1)
     removed = stored.trim(tx, key, end) if counts.last else 0
     _save_change(tx, key, counts, retired=-removed)
     return removed
 
 
-def remove_session(tx: Transaction, key: Key, ttl: int | None) -> int:
+def remove_session(tx: Transaction, key: Key) -> int:
     """Remove a session, damaged or not, with its lease; return how many entries others saw."""
+    record, removed = _remove(tx, key)
+    return 0 if record.has_expired else removed
+
+
+def _remove(tx: Transaction, key: Key) -> tuple[Record, int]:
+    """Remove a session; return what it was, and how many entries it had."""
     try:
         record = sessions.claim(tx, key)
     except JournalDamagedError:
         record = Record()
     removed = stored.clear(tx, key, record.counts.last)
     sessions.remove(tx, key)
-    return 0 if record.has_expired(ttl) else removed
+    return record, removed
 
 
-def purge(tx: Transaction, place: str, ttl: int) -> int:
+def purge(tx: Transaction, any_key: Key) -> int:
     """Remove some sessions that have expired, if nobody has their lease; return how many."""
     removed = 0
-    for row in sessions.lock_expired(tx, ttl, PURGED):
+    rows = [] if any_key.ttl is None else sessions.lock_expired(tx, any_key.ttl, PURGED)
+    for row in rows:
         try:
-            key, record = sessions.read_row(row, place)
+            key, record = sessions.read_row(row, any_key)
         except JournalDamagedError as error:  # delete() removes it
             log.warning("A session may have expired and is not removed: %s", error)
             continue
@@ -164,15 +159,15 @@ def _check(key: Key, record: Record, expect: int | None, lease: Lease | None) ->
         raise lost(lease)
     if lease is None and record.leased is not None:
         raise held(key.text, record.leased)
-    if expect is not None and expect != record.counts.last:
-        raise conflict(key.text, expect, record.counts.last)
+    if expect is not None and expect != record.shown.last:
+        raise conflict(key.text, expect, record.shown.last)
 
 
-def _ready(tx: Transaction, key: Key, record: Record, ttl: int | None) -> Record:
+def _ready(tx: Transaction, key: Key, record: Record) -> Record:
     """Return a locked session as its next entries find it: an expired one begins again."""
-    if record.has_expired(ttl):
+    if record.has_expired:
         stored.clear(tx, key, record.counts.last)
-        record = record.shown(ttl)
+        record = replace(record, counts=Counts())
     return record if record.counts.last else sessions.begin(tx, key, record)
 
 

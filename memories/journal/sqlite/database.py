@@ -70,6 +70,10 @@ class SQLiteTransaction(Transaction):
         """See :meth:`Transaction.at_end`."""
         self.end = sql, params
 
+    def is_damage(self, error: Exception) -> bool:
+        """See :meth:`Transaction.is_damage`."""
+        return is_damage(error)
+
     def check_sessions(self) -> None:
         """See :meth:`Transaction.check_sessions`."""
         if (found := self.get_one("PRAGMA integrity_check(sessions)")[0]) != "ok":
@@ -232,10 +236,6 @@ class SQLiteDatabase(Database):
             yield
         except (sqlite3.Error, ValueError, OverflowError) as error:  # its message may not be text
             raise explain(self.place, error) from error
-
-    def is_damage(self, error: Exception) -> bool:
-        """See :meth:`Database.is_damage`."""
-        return is_damage(error)
 
     def note_removal(self, tx: Transaction) -> None:
         """See :meth:`Database.note_removal`."""

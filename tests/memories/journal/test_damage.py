@@ -86,7 +86,7 @@ def attempt(db: SQLiteDatabase, work: Callable[[Transaction], T]) -> T | None:
 
 
 def keys_are_right(db: SQLiteDatabase, written: dict[str, list[Entry]]) -> bool:
-    found = attempt(db, lambda tx: [key.text for key, _ in sessions.every(tx, db.place)])
+    found = attempt(db, lambda tx: [key.text for key, _ in sessions.every(tx, Key("", db.place))])
     assert found in (None, sorted(written))
     return found is not None
 
@@ -96,7 +96,7 @@ def pages_are_right(db: SQLiteDatabase, key: Key, entries: list[Entry]) -> bool:
 
     def read(tx: Transaction) -> tuple[Counts, list[Entry], JournalDamagedError | None]:
         counts, after = sessions.find(tx, key).counts, found[-1].seq if found else 0
-        return counts, *read_page(db, tx, key, counts, after, 4, history=True)
+        return counts, *read_page(tx, key, counts, after, 4, history=True)
 
     while True:
         done = attempt(db, read)
@@ -115,7 +115,7 @@ def pages_are_right(db: SQLiteDatabase, key: Key, entries: list[Entry]) -> bool:
 
 
 def all_is_right(db: SQLiteDatabase, key: Key, entries: list[Entry]) -> bool:
-    rows = attempt(db, lambda tx: read_rows(db, tx, key, sessions.find(tx, key).counts, 0))
+    rows = attempt(db, lambda tx: read_rows(tx, key, sessions.find(tx, key).counts, 0))
     live = [(e.seq, e.kind, to_line(e.data)) for e in entries if not e.retired]
     assert rows is None or [*rows] == live
     last = attempt(db, lambda tx: sessions.find(tx, key).counts.last)
