@@ -1,7 +1,7 @@
-"""The ordered log of messages in a store.
+"""The ordered, indexed log of messages in a store.
 
-Appending, looking up by ID, and checking for a known ID cost the same however long the log is.
-Messages read from a journal stay JSON text until they are used.
+Appending, looking up by ID, role or cause, and checking for a known ID cost the same however long
+the log is. Messages read from a journal stay JSON text until they are used.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ LOADED = 5_000  # messages that are loaded at once, as other threads wait meanwh
 
 
 class MessageLog:
-    """Messages in order, each once, with their places.
+    """Messages in order, each once, with their places and indexes by role and cause.
 
     The order is that of arrival, except that each tool result stands right behind its call, before
     what arrived in between (see :mod:`agent_brain.memories.views.groups`).
 
     The place of a message is a number that grows along the log and is never reused: in a journal,
-    the sequence number of its entry.
+    the sequence number of its entry. Roles and causes are indexed from the first lookup on.
 
     Attributes:
         last: The last place that was given.
@@ -52,6 +52,7 @@ class MessageLog:
         self._places: dict[str, int] = {}  # insertion order is the order of arrival
         self._asked: dict[str, str] = {}  # IDs of calls, and of the messages that asked for them
         self._asked_last: Collection[str] = ()  # calls of the group at the end
+        self._ids: dict[tuple[Role | None, str | None], dict[str, None]] | None = None
         self._all: list[Message] | None = None  # a list is copied faster than a dict's values
         self._gaps = 0
         self._loaded = False  # whether there were texts, whose calls are not in _asked
@@ -199,6 +200,8 @@ class MessageLog:
                     known = self._messages
                 else:
                     self._asked_last = ()
+                if self._ids is not None:
+                    self._add_to_index(message)
                 fresh.append(message)
         return fresh
 
@@ -278,6 +281,8 @@ class MessageLog:
                 for call in calls:
                     if self._asked.get(call.id) == message_id:
                         del self._asked[call.id]
+                if self._ids is not None:
+                    self._remove_from_index(message)  # type: ignore[arg-type]
                 taken.append((place, message))
         self._gaps += len(taken)
         if self._gaps > 64 + 2 * len(self._messages):
@@ -346,6 +351,38 @@ class MessageLog:
             if len(found) >= count and message.role is not TOOL:
                 break
         return found[::-1]
+
+    def with_role(self, role: Role) -> list[Message]:
+        """Return the messages with a role, in order."""
+        return self._with(role, None)
+
+    def with_cause(self, cause: str) -> list[Message]:
+        """Return the messages with a cause, in order."""
+        return self._with(None, cause)
+
+    def _with(self, role: Role | None, cause: str | None) -> list[Message]:
+        if self._ids is None:
+            self._ids = {}
+            for message in self:
+                self._add_to_index(message)
+        return [self[i] for i in self._ids.get((role, cause), ())]
+
+    def _add_to_index(self, message: Message) -> None:
+        assert self._ids is not None
+        for key in _keys(message):
+            self._ids.setdefault(key, {})[message.id] = None
+
+    def _remove_from_index(self, message: Message) -> None:
+        assert self._ids is not None
+        for key in _keys(message):
+            del self._ids[key][message.id]
+            if not self._ids[key]:
+                del self._ids[key]
+
+
+def _keys(message: Message) -> list[tuple[Role | None, str | None]]:
+    by_role = (message.role, None)
+    return [by_role] if message.cause_by is None else [by_role, (None, message.cause_by)]
 
 
 def _strays(lines: Sequence[str], calls: Iterable[int]) -> tuple[list[int], int | None]:

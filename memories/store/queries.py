@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from agent_brain.memories.message import Message
+from agent_brain.memories.message import Message, Role
 from agent_brain.memories.store.events import effective, replay
 from agent_brain.memories.store.filters import Query
 from agent_brain.memories.store.log import MessageLog
@@ -26,7 +26,12 @@ async def find(log: MessageLog, query: Query, last: int | None) -> list[Message]
         return await everything(log) if last is None else newest(log.newest(last), last)
     fits = query.predicate()
     await log.decoded()
-    return newest([message async for message in in_slices(log) if fits(message)], last)
+    candidates: Iterable[Message] = log
+    if isinstance(query.cause_by, str):
+        candidates = log.with_cause(query.cause_by)
+    elif isinstance(query.role, str):
+        candidates = log.with_role(Role(query.role))
+    return newest([message async for message in in_slices(candidates) if fits(message)], last)
 
 
 async def everything(log: MessageLog) -> list[Message]:
