@@ -26,11 +26,11 @@ from agent_brain.experiments.case_plan import (
     task_key,
 )
 from agent_brain.experiments.cells import Cell, find_cell
+from agent_brain.experiments.choices.axis import Faults
 from agent_brain.experiments.choices.memories import read_memories
 from agent_brain.experiments.choices.models import ModelChoice, choice_of, read_models
 from agent_brain.experiments.choices.nets import NetChoice, read_nets
 from agent_brain.experiments.environment import commit, versions
-from agent_brain.experiments.faults import Faults
 from agent_brain.experiments.fingerprint import Key, fingerprint
 from agent_brain.experiments.plan import Plan, most_of_case, token_price
 from agent_brain.experiments.running.runner import OnProgress, Runner

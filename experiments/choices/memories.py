@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
@@ -84,8 +84,7 @@ def read_memories(given: object) -> dict[str, MemoryChoice]:
     Raises:
         ExperimentError: Something is not a memory, or cannot be made.
     """
-    found = read_axis("memories", given, _read)
-    return {name: replace(choice, name=name) for name, choice in found.items()}
+    return read_axis("memories", given, _read)
 
 
 def _read(where: str, given: Any) -> MemoryChoice:

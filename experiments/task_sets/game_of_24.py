@@ -16,12 +16,12 @@ from agent_brain.experiments.checks import Reply, Verdict
 from agent_brain.experiments.expressions import (
     ExpressionError,
     expressions_in,
+    make_number,
     numbers_of,
     value_of,
     write,
     write_number,
 )
-from agent_brain.experiments.make_number import make_number
 from agent_brain.experiments.task import Task
 
 TARGET = 24
