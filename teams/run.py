@@ -40,9 +40,8 @@ from agent_brain.teams.limits import TeamLimits
 from agent_brain.teams.missing import check_agents
 from agent_brain.teams.notes import note_next_turn, used_by, works_on
 from agent_brain.teams.result import TeamResult
-from agent_brain.teams.rounds import Rounds
+from agent_brain.teams.rounds import Answers, Rounds, Turn, is_over
 from agent_brain.teams.tools import ending_id
-from agent_brain.teams.turn import Answers, Turn, is_over
 
 logger = get_logger(__name__)
 

@@ -72,7 +72,7 @@ def steps() -> None:
 
 @sessions.command()
 @runs(
-    "sessions.forking:fork_session",
+    "sessions.copying:fork_session",
     *JOURNAL,
     TENANT,
     option("number --step", "N", "The step.", type=click.IntRange(1), required=True),
@@ -205,7 +205,7 @@ def import_command() -> None:
 
 
 @sessions.command()
-@runs("sessions.rescue:salvage_journal", argument("source"), argument("target"))
+@runs("sessions.copying:salvage_journal", argument("source"), argument("target"))
 def salvage() -> None:
     """Copy what can be read of the damaged journal SOURCE to the journal TARGET.
 
