@@ -97,13 +97,13 @@ def _register(queue: RunQueue, client: DBOSClient) -> None:
     )
     schedules: list[Any] = [
         {
-            "schedule_name": f"{queue.name}:{schedule.name}",
+            "schedule_name": f"{queue.name}:{name}",
             "workflow_name": SCHEDULED,
             "schedule": schedule.cron,
             "cron_timezone": schedule.timezone,
-            "context": schedule.to_json(),
+            "context": schedule.run.to_json(),
         }
-        for schedule in queue.schedules.values()
+        for name, schedule in queue.schedules.items()
     ]
     if schedules:
         client.apply_schedules(schedules)
