@@ -242,10 +242,9 @@ class Experiment:
         most = [most_of_case(c.task, self.settings, prices[c.cell.model]) for c in left]
         known = [cost for cost in most if cost is not None]
         bound = sum(known) if len(known) == len(most) else None
-        if self.settings.max_cost is not None and None not in prices.values() and known:
-            running = max(known) * self.settings.at_once if len(known) == len(most) else None
-            spent = None if running is None else self.settings.max_cost + running
-            bound = min(cost for cost in (bound, spent) if cost is not None) if spent else bound
+        if bound and self.settings.max_cost is not None and None not in prices.values():
+            running = max(known) * self.settings.at_once
+            bound = min(bound, self.settings.max_cost + running)
         return Plan(
             cells=[cell for cell in self._cells if any(case.cell == cell for case in chosen)],
             cases=chosen,
