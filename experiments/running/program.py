@@ -11,7 +11,7 @@ import anyio
 from agent_brain.brain import Brain
 from agent_brain.common.aio import CLEANUP_SECONDS
 from agent_brain.experiments.case_plan import Case
-from agent_brain.experiments.choices.memories import MemoryChoice, Place
+from agent_brain.experiments.choices.memories import MemoryChoice
 from agent_brain.experiments.choices.models import ModelChoice
 from agent_brain.experiments.choices.nets import NetChoice
 from agent_brain.experiments.settings import Settings
@@ -78,10 +78,9 @@ class Program:
     async def start(self, session: str) -> Brain[Any]:
         """Make the memory of a session and a brain over it."""
         own, task, cell = self._with, self._case.task, self._case.cell
-        place = Place(
-            journal=self._journal, session=session, tenant=self._case.id, client=own.client
-        )
-        memory = self._memory = own.memories[cell.memory].create(self._tools, place)
+        place = {"journal": self._journal, "session": session, "tenant": self._case.id}
+        choice = own.memories[cell.memory]
+        memory = self._memory = choice.create(self._tools, client=own.client, **place)
         if memory.durable and memory.session is not None:
             self.sessions[memory.session] = None
         brain: Brain[Any] = Brain(
