@@ -173,19 +173,15 @@ def build(agent: Options) -> Brain:
             trace=agent.trace or spec.trace,
             limits=Limits(**{**spec.limits.model_dump(), **agent.limits()}),
             memory_options={**window_options(memory, model, kept), **kept, **storage},
-            user=known_user(net, agent, storage) if agent.learn else None,
+            user=_known_user(net, agent, storage) if agent.learn else None,
         )
     if not chosen and llm in models_of(brain.net):
         notify(DEMO_NOTE, kind="Note")
     return brain
 
 
-def known_user(net: Net, options: Options, storage: dict[str, Any]) -> UserMemory:
-    """Return what is known about the user, learned by the model of the net.
-
-    Raises:
-        UserError: There is no folder, or no model that could.
-    """
+def _known_user(net: Net, options: Options, storage: dict[str, Any]) -> UserMemory:
+    """Return what is known about the user, learned by the model of the net."""
     place = {name: value for name, value in storage.items() if name != "session"}
     return UserMemory(**place, extract=extractor_of(net, options))
 
