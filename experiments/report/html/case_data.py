@@ -57,8 +57,8 @@ class CaseData:
         """Read the sessions of the cases: of those that failed first, then of the others."""
         cases = self._report.cases
         file = None if self._report.folder is None else self._report.folder / SESSIONS
-        has_some = file is not None and file.exists()
-        async with SQLiteJournal(file, readonly=True) if has_some else RamJournal() as journal:
+        kept = SQLiteJournal(file, readonly=True) if file is not None and file.exists() else None
+        async with kept or RamJournal() as journal:
             for case in sorted(cases, key=lambda one: one.passed):
                 self.cases[case.id] = hide_secrets(await self._case(case, journal))
 
