@@ -15,10 +15,10 @@ from agent_brain.cli.options import (
     NET,
     OUTPUT,
     STORAGE,
-    as_folder,
     choice,
     count,
     flag,
+    folder,
     option,
     several,
 )
@@ -185,12 +185,7 @@ def worker() -> None:
 @app.command()
 @runs(
     "compare.comparing:compare_file",
-    option(
-        "--folder",
-        "DIR",
-        "Where the results are kept. Default: beside FILE, its name with -results.",
-        callback=as_folder,
-    ),
+    folder("Where the results are kept. Default: beside FILE, its name with -results."),
     flag("--plan", "Show what would be done and what it may cost; do it not."),
     several(
         "--only",

@@ -127,10 +127,14 @@ def check_name(_: object, __: object, text: str | None) -> str | None:
     return text
 
 
-def as_folder(context: object, option: object, text: str | None) -> Path | None:
-    """Return the folder of that name; the callback of click options."""
-    name = check_name(context, option, text)
-    return None if name is None else Path(name)
+def folder(text: str) -> Decorator:
+    """Return the option ``--folder``."""
+
+    def as_path(context: object, option: object, given: str | None) -> Path | None:
+        name = check_name(context, option, given)
+        return None if name is None else Path(name)
+
+    return option("--folder", "DIR", text, callback=as_path)
 
 
 AGENT = [
@@ -169,21 +173,11 @@ NET = option(
     show_default=True,
 )
 STORAGE = [
-    option(
-        "--folder",
-        "DIR",
-        "Store the memory in this folder, and continue the conversation it holds.",
-        callback=as_folder,
-    ),
+    folder("Store the memory in this folder, and continue the conversation it holds."),
     named("--session", "NAME", "Which conversation in the folder. Default: 'default'."),
 ]
 JOURNAL = [
-    option(
-        "--folder",
-        "DIR",
-        "The folder of the other commands: its memory.db (or journal.db of a vector memory).",
-        callback=as_folder,
-    ),
+    folder("The folder of the other commands: its memory.db (or journal.db of a vector memory)."),
     named(
         "--journal",
         "PLACE",

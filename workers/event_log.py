@@ -141,9 +141,9 @@ class LogWriter:
             part: The number of the part that it does.
             undone: The numbers of the events that do not count any more, as ranges.
         """
-        ranges = [[*numbers] for numbers in undone]
+        ranges = [*undone]
         self.state.undo(ranges)
-        self._start = {"part": part, "undone": ranges}
+        self._start = {"part": part, "undone": [[*numbers] for numbers in ranges]}
 
     def add(self, event: AgentEvent) -> None:
         """Add an event, to be stored with the next :meth:`flush`.

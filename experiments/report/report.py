@@ -156,7 +156,7 @@ class Report:
 
     def to_html(self) -> str:
         """Return the report as one page of HTML that needs no other file and no network."""
-        from agent_brain.experiments.report.html import html_page
+        from agent_brain.experiments.report.html.page import html_page
 
         return html_page(self)
 
