@@ -74,6 +74,7 @@ def _id_of(run_id: str | None) -> str:
     return f"{run_id}/answer"
 
 
+@dataclass(eq=False, repr=False)
 class Rounds:
     """The rounds of one task.
 
@@ -91,18 +92,13 @@ class Rounds:
         answers: The answers.
     """
 
-    def __init__(
-        self,
-        members: Mapping[str, MemberMemory],
-        shared: SharedMemory,
-        task: str,
-        answers: Answers,
-    ) -> None:
-        self._members = members
-        self._shared = shared
-        self._task = task
-        self._answers = answers
-        notes = [TurnNotes.of(member, task) for member in members.values()]
+    _members: Mapping[str, MemberMemory]
+    _shared: SharedMemory
+    _task: str
+    _answers: Answers
+
+    def __post_init__(self) -> None:
+        notes = [TurnNotes.of(member, self._task) for member in self._members.values()]
         self.number = max(note.round for note in notes)
         self._upto = max(note.upto for note in notes)
 
