@@ -64,7 +64,7 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.states import ReasoningState as ReasoningState
     from agent_brain.states import State as State
     from agent_brain.stuck import StuckPolicy as StuckPolicy
-    from agent_brain.teams.result import TeamResult as TeamResult
+    from agent_brain.teams.run import TeamResult as TeamResult
     from agent_brain.teams.run import TeamRun as TeamRun
     from agent_brain.teams.team import Team as Team
     from agent_brain.tools import Action as Action

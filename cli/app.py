@@ -10,12 +10,17 @@ from agent_brain.cli.commands import argument, runs
 from agent_brain.cli.options import (
     AGENT,
     DECISIONS,
+    FROM_FILE,
     LEARN,
     NET,
     OUTPUT,
     STORAGE,
-    as_folder,
+    choice,
+    count,
+    flag,
+    folder,
     option,
+    several,
 )
 from agent_brain.cli.sessions.commands import sessions
 from agent_brain.cli.user.commands import user
@@ -128,56 +133,27 @@ def mcp() -> None:
         "A JSON file of users by their tokens, each with sessions of their own.",
         type=click.Path(path_type=Path),
     ),
-    option(
+    several(
         "--host hosts",
         "NAME",
         "A name of the server that requests may have, such as chat.example.org; repeatable. "
         "Without tokens, localhost is one.",
-        multiple=True,
     ),
-    option(
+    several(
         "--origin origins",
         "URL",
         "The address of the chat page in browsers where a proxy sends another Host, or of other "
         "pages that may send requests; repeatable.",
-        multiple=True,
     ),
-    option(
+    several(
         "--trust-proxy proxies",
         "ADDRESS",
         "A proxy in front of the server, whose X-Forwarded-For says who asks; repeatable.",
-        multiple=True,
     ),
-    option(
-        "--rate",
-        "N",
-        "Requests of one client per minute.",
-        type=click.IntRange(1),
-        default=600,
-        show_default=True,
-    ),
-    option(
-        "--at-once",
-        "N",
-        "Requests in progress, streams included.",
-        type=click.IntRange(1),
-        default=2000,
-        show_default=True,
-    ),
-    option(
-        "--max-body",
-        "BYTES",
-        "The size of a request.",
-        type=click.IntRange(1),
-        default=5_000_000,
-        show_default=True,
-    ),
-    option(
-        "--show-tools",
-        None,
-        "Show tool calls to clients of the OpenAI, AG-UI and AI SDK endpoints.",
-        is_flag=True,
-    ),
+    count("--rate", "N", "Requests of one client per minute.", 600),
+    count("--at-once", "N", "Requests in progress, streams included.", 2000),
+    count("--max-body", "BYTES", "The size of a request.", 5_000_000),
+    flag("--show-tools", "Show tool calls to clients of the OpenAI, AG-UI and AI SDK endpoints."),
     LEARN,
     option(
         "--queue",
@@ -209,37 +185,27 @@ def worker() -> None:
 @app.command()
 @runs(
     "compare.comparing:compare_file",
-    option(
-        "--folder",
-        "DIR",
-        "Where the results are kept. Default: beside FILE, its name with -results.",
-        callback=as_folder,
-    ),
-    option(
-        "--plan", None, "Show what would be done and what it may cost; do it not.", is_flag=True
-    ),
-    option(
+    folder("Where the results are kept. Default: beside FILE, its name with -results."),
+    flag("--plan", "Show what would be done and what it may cost; do it not."),
+    several(
         "--only",
         "CELL",
         "Do these cells only, such as react/vector or '*/vector'. Can be repeated.",
-        multiple=True,
     ),
-    option("--fresh", None, "Do again what is kept already.", is_flag=True),
-    option(
+    flag("--fresh", "Do again what is kept already."),
+    several(
         "--again",
         "OUTCOME",
         "Do again the kept cases that ended so, such as rate-limited. Can be repeated.",
-        multiple=True,
     ),
-    option(
+    several(
         "--fail-under",
         "[CELL=]RATE",
         "Exit with 1 if fewer cases passed, such as react/vector=0.8. Can be repeated.",
-        multiple=True,
     ),
-    option("as_json --json", None, "Write the figures as JSON.", is_flag=True),
-    option("--quiet -q", None, "Show no progress.", is_flag=True),
-    argument("path", metavar="FILE", type=click.Path(path_type=Path)),
+    flag("as_json --json", "Write the figures as JSON."),
+    flag("--quiet -q", "Show no progress."),
+    FROM_FILE,
 )
 def compare() -> None:
     """Compare nets, memories and models on your tasks, as a TOML file says.
@@ -256,14 +222,7 @@ def compare() -> None:
 @runs(
     "nets:list_nets",
     option("--draw", "NAME", "Write this net as a diagram."),
-    click.option(
-        "--format",
-        "language",
-        type=click.Choice(["mermaid", "dot", "svg"]),
-        default="mermaid",
-        show_default=True,
-        help="The diagram's format.",
-    ),
+    choice("--format language", ["mermaid", "dot", "svg"], "The diagram's format."),
 )
 def nets() -> None:
     """List the nets, or draw one."""

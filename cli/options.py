@@ -93,6 +93,33 @@ def option(names: str, metavar: str | None, text: str, **settings: Any) -> Decor
     return click.option(*names.split(), metavar=metavar, help=text, **settings)
 
 
+def flag(names: str, text: str) -> Decorator:
+    """Return an option that is given or not."""
+    return option(names, None, text, is_flag=True)
+
+
+def several(names: str, metavar: str, text: str) -> Decorator:
+    """Return an option that can be repeated."""
+    return option(names, metavar, text, multiple=True)
+
+
+def named(names: str, metavar: str, text: str, **settings: Any) -> Decorator:
+    """Return an option whose value is a name, which must not be empty."""
+    return option(names, metavar, text, callback=check_name, **settings)
+
+
+def count(names: str, metavar: str, text: str, default: int | None = None) -> Decorator:
+    """Return an option whose value is a whole number, at least 1."""
+    shown = {} if default is None else {"default": default, "show_default": True}
+    return option(names, metavar, text, type=click.IntRange(1), **shown)
+
+
+def choice(names: str, values: Sequence[str], text: str) -> Decorator:
+    """Return an option whose value is one of several texts; the first is the default."""
+    settings: dict[str, Any] = {"type": click.Choice(values), "default": values[0]}
+    return option(names, None, text, show_default=True, **settings)
+
+
 def check_name(_: object, __: object, text: str | None) -> str | None:
     """Refuse an empty name; the callback of click options."""
     if text is not None and not text.strip():  # an unset shell variable
@@ -100,48 +127,42 @@ def check_name(_: object, __: object, text: str | None) -> str | None:
     return text
 
 
-def as_folder(context: object, option: object, text: str | None) -> Path | None:
-    """Return the folder of that name; the callback of click options."""
-    name = check_name(context, option, text)
-    return None if name is None else Path(name)
+def folder(text: str) -> Decorator:
+    """Return the option ``--folder``."""
+
+    def as_path(context: object, option: object, given: str | None) -> Path | None:
+        name = check_name(context, option, given)
+        return None if name is None else Path(name)
+
+    return option("--folder", "DIR", text, callback=as_path)
 
 
 AGENT = [
-    option(
+    named(
         "--model -m",
         "NAME",
         "A LiteLLM model name, such as openai/gpt-4.1-mini. Default: AGENT_BRAIN_MODEL, otherwise "
         "the built-in offline demo model.",
-        callback=check_name,
     ),
-    option(
-        "--memory",
-        "NAME",
-        f"{', '.join(BUILT_IN)}. Default: {DEFAULT_MEMORY}.",
-        callback=check_name,
-    ),
-    option(
+    named("--memory", "NAME", f"{', '.join(BUILT_IN)}. Default: {DEFAULT_MEMORY}."),
+    several(
         "tools --tool -t",
         "MODULE:FUNCTION",
         "A function with type hints, or a tool object, as module:name or path/to/file.py:name. "
         "Can be repeated.",
-        multiple=True,
     ),
-    option(
+    several(
         "servers --mcp",
         "URL|SCRIPT|CONFIG.json",
         "An MCP server with tools: a URL, a script (.py or .js), or a JSON file of servers. "
         "Can be repeated.",
-        multiple=True,
     ),
-    option("--max-steps", "N", "Step limit of a run. Default: 100.", type=click.IntRange(1)),
+    count("--max-steps", "N", "Step limit of a run. Default: 100."),
     option("--timeout", "SECONDS", "Time limit of a run.", type=ABOVE_0),
     option("--max-cost", "DOLLARS", "Cost limit, if the price is known.", type=ABOVE_0),
-    option(
+    flag(
         "--trace",
-        None,
         "Record what models are sent and return, for agent-brain sessions calls and replay.",
-        is_flag=True,
     ),
 ]
 NET = option(
@@ -152,51 +173,43 @@ NET = option(
     show_default=True,
 )
 STORAGE = [
-    option(
-        "--folder",
-        "DIR",
-        "Store the memory in this folder, and continue the conversation it holds.",
-        callback=as_folder,
-    ),
-    option(
-        "--session",
-        "NAME",
-        "Which conversation in the folder. Default: 'default'.",
-        callback=check_name,
-    ),
+    folder("Store the memory in this folder, and continue the conversation it holds."),
+    named("--session", "NAME", "Which conversation in the folder. Default: 'default'."),
 ]
 JOURNAL = [
-    option(
-        "--folder",
-        "DIR",
-        "The folder of the other commands: its memory.db (or journal.db of a vector memory).",
-        callback=as_folder,
-    ),
-    option(
+    folder("The folder of the other commands: its memory.db (or journal.db of a vector memory)."),
+    named(
         "--journal",
         "PLACE",
         "A SQLite file, redis://… or postgresql://…. Prefer AGENT_BRAIN_JOURNAL for a URL with a "
         "password: other users of this computer can read options.",
         envvar="AGENT_BRAIN_JOURNAL",
-        callback=check_name,
     ),
 ]
-TENANT = option("--tenant", "NAME", "Whose session it is. Default: nobody's.", callback=check_name)
-LEARN = option(
+TENANT = named("--tenant", "NAME", "Whose session it is. Default: nobody's.")
+LEARN = flag(
     "--learn",
-    None,
     "Remember facts about the user over all chats, to see and to correct on the chat page and with "
     "agent-brain user. Needs --folder; a model call for some 20 messages that say something new.",
-    is_flag=True,
 )
 DECISIONS = [
-    option("--approve", "ID|all", "Approve a tool call.", multiple=True),
-    option("--deny", "ID[=WHY]|all", "Deny a tool call; the model reads why.", multiple=True),
-    option("--edit", "[ID=]JSON", "Approve a call with other arguments.", multiple=True),
-    option("--input", "[ID=]TEXT", "Answer a question.", multiple=True),
+    several("--approve", "ID|all", "Approve a tool call."),
+    several("--deny", "ID[=WHY]|all", "Deny a tool call; the model reads why."),
+    several("--edit", "[ID=]JSON", "Approve a call with other arguments."),
+    several("--input", "[ID=]TEXT", "Answer a question."),
 ]
 OUTPUT = [
-    option("as_json --json", None, "Write each event as a JSON object on a line.", is_flag=True),
-    option("--verbose -v", None, "Show states and usage too.", is_flag=True),
+    flag("as_json --json", "Write each event as a JSON object on a line."),
+    flag("--verbose -v", "Show states and usage too."),
 ]
-DEBUG = option("--debug", None, "Show tracebacks of errors.", is_flag=True)
+DEBUG = flag("--debug", "Show tracebacks of errors.")
+JSON = flag("as_json --json", "Write JSON, an object on a line.")
+YES = flag("confirmed --yes -y", "Do not ask.")
+FROM_FILE = click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
+TO_FILE = option(
+    "--output -o",
+    "FILE",
+    "Write to this file, which is replaced if it exists. Default: - for stdout.",
+    type=click.Path(path_type=Path),
+    default="-",
+)

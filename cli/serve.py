@@ -12,11 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from agent_brain.brain import Brain
-from agent_brain.brainfile import read_spec
 from agent_brain.cli.exit_codes import UserError, notify, user_errors
-from agent_brain.cli.net_reference import is_file
 from agent_brain.cli.options import LOCAL_USER, Options, window_options
-from agent_brain.cli.session import DEFAULTS, build, extractor_of, named_model
+from agent_brain.cli.session import build, extractor_of, named_model, spec_of
 from agent_brain.common.request_id import request_id
 from agent_brain.serving.access import is_loopback
 from agent_brain.serving.sessions import Sessions
@@ -144,20 +142,15 @@ def make_sessions(
     user: dict[str, Any] | None = None,
 ) -> Sessions:
     """Return the sessions, stored in the folder if there is one."""
-    spec = read_spec(options.net) if is_file(options.net) else DEFAULTS
-    memory = options.memory or spec.memory
-    memory_options = dict(spec.memory_options) if memory == spec.memory else {}
-    model = named_model(options, spec) or "demo"
-    memory_options |= window_options(memory, model, memory_options)
-    stored = options.storage(memory)
-    journal = stored.get("journal")
-    if "path" in stored:
-        memory_options["path"] = stored["path"]
+    spec = spec_of(options)
+    model, stored = named_model(options, spec) or "demo", options.storage(spec.memory)
+    path = {"path": stored["path"]} if "path" in stored else {}
+    window = window_options(spec.memory, model, spec.memory_options)
     return Sessions(
         brain,
-        memory,
-        journal=journal,
-        memory_options=memory_options,
+        spec.memory,
+        journal=stored.get("journal"),
+        memory_options={**spec.memory_options, **window, **path},
         max_per_user=max_per_user,
         user=user,
     )

@@ -135,6 +135,14 @@ def open_session(
                 runner.run(brain.user.aclose())
 
 
+def spec_of(agent: Options) -> BrainSpec:
+    """Return what the file of the net says, if it has one, with the memory that was chosen."""
+    spec = read_spec(agent.net) if is_file(agent.net) else DEFAULTS
+    if agent.memory in (None, spec.memory):
+        return spec
+    return spec.model_copy(update={"memory": agent.memory, "memory_options": {}})
+
+
 def named_model(agent: Options, spec: BrainSpec) -> str:
     """Return the name of the model that was chosen; empty if none was."""
     named = (agent.model, spec.model, os.environ.get(MODEL_VARIABLE, ""))
@@ -147,7 +155,7 @@ def build(agent: Options) -> Brain:
     A note on stderr says that no model was chosen, if the net has none of its own.
     """
     with user_errors():
-        spec = read_spec(agent.net) if is_file(agent.net) else DEFAULTS
+        spec = spec_of(agent)
     chosen = named_model(agent, spec)
     model = chosen or "demo"
     with user_errors():
@@ -155,8 +163,7 @@ def build(agent: Options) -> Brain:
     if model == "demo" and not tools and not agent.servers:
         tools = demo_tools()
     with user_errors(), contextlib.nullcontext() if model == "demo" else busy("Loading LiteLLM …"):
-        memory = agent.memory or spec.memory
-        kept = spec.memory_options if memory == spec.memory else {}
+        memory, kept = spec.memory, spec.memory_options
         llm = resolve_llm(model)
         net, storage = load_net(agent.net, llm), agent.storage(memory)
         brain = Brain(
@@ -166,19 +173,15 @@ def build(agent: Options) -> Brain:
             trace=agent.trace or spec.trace,
             limits=Limits(**{**spec.limits.model_dump(), **agent.limits()}),
             memory_options={**window_options(memory, model, kept), **kept, **storage},
-            user=known_user(net, agent, storage) if agent.learn else None,
+            user=_known_user(net, agent, storage) if agent.learn else None,
         )
     if not chosen and llm in models_of(brain.net):
         notify(DEMO_NOTE, kind="Note")
     return brain
 
 
-def known_user(net: Net, options: Options, storage: dict[str, Any]) -> UserMemory:
-    """Return what is known about the user, learned by the model of the net.
-
-    Raises:
-        UserError: There is no folder, or no model that could.
-    """
+def _known_user(net: Net, options: Options, storage: dict[str, Any]) -> UserMemory:
+    """Return what is known about the user, learned by the model of the net."""
     place = {name: value for name, value in storage.items() if name != "session"}
     return UserMemory(**place, extract=extractor_of(net, options))
 

@@ -86,24 +86,22 @@ def select(
     """
     cells, tasks = _list("only", only), _list("only_tasks", only_tasks)
     short = short_names(list({case.cell: None for case in cases}))
-
-    def is_chosen(cell: Cell, choice: Cell | str) -> bool:
-        return choice == short[cell] or cell.fits(choice)
-
+    ids = {case.task.id for case in cases}
+    chosen = {*short} if cells is None else set[Cell]()
     for choice in cells or ():
-        if not any(is_chosen(cell, choice) for cell in short):
+        fitting = {cell for cell, name in short.items() if choice == name or cell.fits(choice)}
+        if not fitting:
             names = sorted(map(str, short))
             raise ExperimentError(f"only={str(choice)!r} fits no cell: they are {', '.join(names)}")
+        chosen |= fitting
+    wanted = ids if tasks is None else set[str]()
     for choice in tasks or ():
-        if not any(_is_of(choice, case) for case in cases):
-            hint = did_you_mean(choice, {case.task.id for case in cases})
+        named = {id_ for id_ in ids if choice == id_ or fnmatchcase(id_, str(choice))}
+        if not named:
+            hint = did_you_mean(choice, ids)
             raise ExperimentError(f"only_tasks={choice!r} fits no task.{hint}")
-    chosen = {cell for cell in short if cells is None or any(is_chosen(cell, c) for c in cells)}
-    return [
-        case
-        for case in cases
-        if case.cell in chosen and (tasks is None or any(_is_of(task, case) for task in tasks))
-    ]
+        wanted |= named
+    return [case for case in cases if case.cell in chosen and case.task.id in wanted]
 
 
 def done_again(fresh: Fresh) -> Callable[[CaseResult], bool]:
@@ -120,10 +118,6 @@ def done_again(fresh: Fresh) -> Callable[[CaseResult], bool]:
     if any(one not in known for one in outcomes):
         raise ExperimentError(f"fresh={fresh!r}: True, or outcomes: {', '.join(known)}")
     return lambda case: case.outcome in outcomes
-
-
-def _is_of(task: object, case: Case) -> bool:
-    return task == case.task.id or fnmatchcase(case.task.id, str(task))
 
 
 def _list(what: str, given: Any) -> list[Any] | None:

@@ -130,7 +130,8 @@ def as_check(expected: Expected) -> Check:
     )
 
 
-def _found(reason: str, *, passed: bool) -> Verdict:
+def verdict(reason: str, *, passed: bool) -> Verdict:
+    """Return the verdict of a check that knows no scores between 0 and 1."""
     return Verdict(passed, float(passed), reason)
 
 
@@ -163,7 +164,7 @@ class Contains(Check):
             answer, text = answer.casefold(), text.casefold()
         passed = text in answer
         what = "contains" if passed else "does not contain"
-        return _found(f"The answer {what} {self.text!r}", passed=passed)
+        return verdict(f"The answer {what} {self.text!r}", passed=passed)
 
 
 _NUMBER = re.compile(
@@ -206,14 +207,14 @@ class Number(Check):
             pass
         if found is None:
             why = f"There is no number in the answer; expected {self.value:.12g}"
-            return _found(why, passed=False)
+            return verdict(why, passed=False)
         passed = any(
             math.isclose(number, self.value, rel_tol=self.tolerance, abs_tol=self.tolerance)
             for number in _readings(found)
         )
         text = found.group().strip()
         said = f"The last number is {text}"
-        return _found(said if passed else f"{said}; expected {self.value:.12g}", passed=passed)
+        return verdict(said if passed else f"{said}; expected {self.value:.12g}", passed=passed)
 
 
 def _readings(found: re.Match[str]) -> Iterator[float]:
@@ -254,7 +255,7 @@ class Matches(Check):
         passed = re.search(self.pattern, reply.result.answer) is not None
         what = "is" if passed else "is not"
         why = f"{cast('re.Pattern[str]', self.pattern).pattern!r} {what} found"
-        return _found(why, passed=passed)
+        return verdict(why, passed=passed)
 
 
 @dataclass(frozen=True)
@@ -284,11 +285,11 @@ class Equals(Check):
         output = reply.result.output
         if output is None and self.data is not None:
             why = "The result has no output: does the net take output_type=?"
-            return _found(why, passed=False)
+            return verdict(why, passed=False)
         passed = _json(output) == _json(self.data)
         found = f"The output is {cut_line(_json(output), 200)!r}"
         why = found if passed else f"{found}; expected {cut_line(_json(self.data), 200)!r}"
-        return _found(why, passed=passed)
+        return verdict(why, passed=passed)
 
 
 def _json(data: object) -> str:
@@ -325,9 +326,9 @@ class JsonMatches(Check):
             output = _read_json(reply.result.answer)
             if output is None:
                 why = "The result has no output, and the answer is not JSON"
-                return _found(why, passed=False)
+                return verdict(why, passed=False)
         wrong = _difference(to_jsonable_python(output, fallback=repr), _as_json(self.subset), "")
-        return _found(wrong or "The output has the expected values", passed=wrong is None)
+        return verdict(wrong or "The output has the expected values", passed=wrong is None)
 
 
 def _as_json(data: object) -> Any:
@@ -413,7 +414,7 @@ class Function(Check):
         if isinstance(found, Verdict):
             return found
         if isinstance(found, bool):
-            return _found(f"{self._name}() returned {found}", passed=found)
+            return verdict(f"{self._name}() returned {found}", passed=found)
         if _is_number(found) and 0 <= found <= 1:
             passed = found >= self.threshold - 1e-9
             return Verdict(passed, float(found), f"{self._name}() gave the score {found:g}")

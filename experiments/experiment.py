@@ -26,11 +26,11 @@ from agent_brain.experiments.case_plan import (
     task_key,
 )
 from agent_brain.experiments.cells import Cell, find_cell
+from agent_brain.experiments.choices.axis import Faults
 from agent_brain.experiments.choices.memories import read_memories
 from agent_brain.experiments.choices.models import ModelChoice, choice_of, read_models
 from agent_brain.experiments.choices.nets import NetChoice, read_nets
 from agent_brain.experiments.environment import commit, versions
-from agent_brain.experiments.faults import Faults
 from agent_brain.experiments.fingerprint import Key, fingerprint
 from agent_brain.experiments.plan import Plan, most_of_case, token_price
 from agent_brain.experiments.running.runner import OnProgress, Runner
@@ -242,10 +242,9 @@ class Experiment:
         most = [most_of_case(c.task, self.settings, prices[c.cell.model]) for c in left]
         known = [cost for cost in most if cost is not None]
         bound = sum(known) if len(known) == len(most) else None
-        if self.settings.max_cost is not None and None not in prices.values() and known:
-            running = max(known) * self.settings.at_once if len(known) == len(most) else None
-            spent = None if running is None else self.settings.max_cost + running
-            bound = min(cost for cost in (bound, spent) if cost is not None) if spent else bound
+        if bound and self.settings.max_cost is not None and None not in prices.values():
+            running = max(known) * self.settings.at_once
+            bound = min(bound, self.settings.max_cost + running)
         return Plan(
             cells=[cell for cell in self._cells if any(case.cell == cell for case in chosen)],
             cases=chosen,

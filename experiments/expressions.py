@@ -1,12 +1,13 @@
-"""Read and evaluate arithmetic exactly. No Python is executed."""
+"""Arithmetic, exactly: expressions that are read, evaluated and found. No Python is executed."""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import combinations
 
 LONGEST = 200  # characters of an expression
 _CHARACTERS = re.compile(r"[\d\s()+*/-]+")
@@ -29,6 +30,7 @@ class Operation:
 
 
 Expression = int | Operation
+Part = tuple[Fraction, Expression]  # a value, and how it is made
 
 
 def read_expression(text: str) -> Expression:
@@ -130,3 +132,33 @@ def write_number(value: Fraction) -> str:
     return (
         str(value.numerator) if value.denominator == 1 else f"{value.numerator}/{value.denominator}"
     )
+
+
+def make_number(numbers: Sequence[int], target: int) -> Expression | None:
+    """Return an expression that uses each number once and makes the target; None if none does."""
+    return solve_parts([(Fraction(number), number) for number in numbers], Fraction(target))
+
+
+def solve_parts(parts: Sequence[Part], target: Fraction) -> Expression | None:
+    """Return an expression of all parts, each a value and its expression, that makes the target."""
+    if len(parts) == 1:
+        return parts[0][1] if parts[0][0] == target else None
+    for left in combined(parts):
+        found = solve_parts(left, target)
+        if found is not None:
+            return found
+    return None
+
+
+def combined(parts: Sequence[Part]) -> Iterator[list[Part]]:
+    """Yield what is left after each operation on two of the parts; its result comes last."""
+    for first, second in combinations(range(len(parts)), 2):
+        rest = [part for place, part in enumerate(parts) if place not in (first, second)]
+        one, other = parts[first], parts[second]
+        for (a, left), (b, right), symbols in ((one, other, "+-*/"), (other, one, "-/")):
+            for symbol in symbols:
+                try:
+                    value = apply(symbol, a, b)
+                except ExpressionError:
+                    continue
+                yield [*rest, (value, Operation(symbol, left, right))]

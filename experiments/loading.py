@@ -62,9 +62,9 @@ def load_tasks(source: str | PathLike[str], **options: Any) -> list[Task]:
             f"load_tasks({given!r}): give a file, 'module:function', or one of {', '.join(SETS)}"
         )
     if text in SETS:
-        from agent_brain.experiments import task_sets
+        from agent_brain import experiments
 
-        return _called(text, getattr(task_sets, text), options)
+        return _called(text, getattr(experiments, text), options)
     path = Path(text)
     if path.suffix.lower() in _READERS:
         if options:

@@ -24,13 +24,11 @@ from agent_brain.memories.journal.ram import RamJournal
 from agent_brain.memories.journal.sqlite import SQLiteJournal
 from agent_brain.memories.store.session import read_session_key
 
-INFO, CASES, SESSIONS, LOCK, VECTORS = (
-    "experiment.json",
-    "cases.jsonl",
-    "sessions.db",
-    "experiment.lock",
-    "vectors",
-)
+INFO = "experiment.json"
+CASES = "cases.jsonl"
+SESSIONS = "sessions.db"
+LOCK = "experiment.lock"
+VECTORS = "vectors"
 
 
 class CaseJournal(RamJournal):

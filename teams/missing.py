@@ -12,8 +12,8 @@ from agent_brain.memories.sharing.shared import SharedMemory
 from agent_brain.memories.store.session import is_branch, read_session_key, session_key
 from agent_brain.states.answering import last_answer
 from agent_brain.teams.notes import works_on
+from agent_brain.teams.rounds import Answers, is_over
 from agent_brain.teams.tools import addresses
-from agent_brain.teams.turn import Answers, is_over
 
 
 async def check_agents(shared: SharedMemory, agents: Collection[str], task: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 import anyio
@@ -39,14 +39,37 @@ from agent_brain.teams.decisions import by_agent, waiting, what_waits
 from agent_brain.teams.limits import TeamLimits
 from agent_brain.teams.missing import check_agents
 from agent_brain.teams.notes import note_next_turn, used_by, works_on
-from agent_brain.teams.result import TeamResult
-from agent_brain.teams.rounds import Rounds
+from agent_brain.teams.rounds import Answers, Rounds, Turn, is_over
 from agent_brain.teams.tools import ending_id
-from agent_brain.teams.turn import Answers, Turn, is_over
 
 logger = get_logger(__name__)
 
 MAX_ROUNDS = "max_rounds"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TeamResult:
+    """The result of a task of a team.
+
+    Attributes:
+        answer: What ``finish_task`` was called with, or else the last message of an agent.
+        stop_reason: Why the task ended: one of :class:`StopReason`, or ``"max_rounds"``.
+        rounds: Number of rounds.
+        steps: Number of steps of all turns.
+        usage: Tokens and cost of all model calls.
+        messages: The task and what is in the record behind it.
+        waiting: The agents that wait for a person.
+        task_id: The ID of the task.
+    """
+
+    answer: str
+    stop_reason: str
+    rounds: int
+    steps: int
+    usage: Usage
+    messages: list[Message] = field(repr=False)
+    waiting: tuple[str, ...] = ()
+    task_id: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

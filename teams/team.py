@@ -17,8 +17,7 @@ from agent_brain.memories.sharing.member import MemberMemory
 from agent_brain.memories.sharing.shared import TASK
 from agent_brain.memories.store.filters import Names, names
 from agent_brain.nets.delegation import Delegate
-from agent_brain.teams.result import TeamResult
-from agent_brain.teams.run import TeamPlan, TeamRun
+from agent_brain.teams.run import TeamPlan, TeamResult, TeamRun
 from agent_brain.teams.tools import FinishTaskTool, SendMessageTool
 
 

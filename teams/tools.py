@@ -56,7 +56,8 @@ class SendMessageTool(BaseTool):
         to: Sequence[str] = kwargs["to"]
         if not content.strip():
             raise ToolError("The message is empty")
-        await self.member.send(Message.assistant(content, id=_id_of_call()), send_to=to)
+        sent = Message.assistant(content, id=f"{_key_of_call()}/sent")
+        await self.member.send(sent, send_to=to)
         return f"Sent to {', '.join(to) or 'all'}."
 
 
@@ -109,11 +110,7 @@ def ending_id(task: str) -> str:
     return f"{task}/end"
 
 
-def _id_of_call() -> str:
-    """Return an ID of what a call sends: the same when the call is repeated."""
-    return f"{_key_of_call()}/sent"
-
-
 def _key_of_call() -> str:
+    """Return what identifies a call, also when it is repeated."""
     call: ToolContext[Any] = current_call() or ToolContext()
     return call.key

@@ -73,6 +73,11 @@ def of_arguments(action: Action) -> dict[str, Any]:
     return {"gen_ai.tool.call.arguments": to_compact_json(action.args)}
 
 
+def of_result(content: str) -> dict[str, Any]:
+    """Return the result of a tool call."""
+    return {"gen_ai.tool.call.result": content}
+
+
 def _message(message: Message) -> dict[str, Any]:
     if message.role.value == "tool":
         result = {

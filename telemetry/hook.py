@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager
 from importlib.metadata import version
-from typing import Any
+from typing import Any, TypeVar
 
 from opentelemetry import context as otel
 from opentelemetry.metrics import MeterProvider, get_meter
@@ -29,6 +29,7 @@ from agent_brain.telemetry import open_spans
 from agent_brain.telemetry.metrics import Metrics
 from agent_brain.telemetry.open_spans import Current, OpenSpan, OpenStep
 
+T = TypeVar("T")
 _SCOPE = "agent_brain"
 
 
@@ -97,8 +98,7 @@ class OpenTelemetry(Hook):
         found = names.of_run(request)
         if self._name is not None:
             found[names.AGENT_NAME] = self._name
-        if self._content:
-            found |= self._shown(said.of_goal(request.goal))
+        found |= self._said(said.of_goal, request.goal)
         title = f"invoke_agent {found[names.AGENT_NAME]}"
         parent = otel.get_current()
         span = self._tracer.start_span(title, parent, SpanKind.INTERNAL, found)
@@ -117,8 +117,7 @@ class OpenTelemetry(Hook):
         }
         if result.finish_reason is not None:
             found["gen_ai.response.finish_reasons"] = [result.finish_reason]
-        if self._content:
-            found |= self._shown(said.of_answer(result.answer))
+        found |= self._said(said.of_answer, result.answer)
         self._metrics.run.record(run.seconds, run.shared, run.context)
         run.end(found)
 
@@ -174,8 +173,7 @@ class OpenTelemetry(Hook):
         """Begin the span of a model call."""
         shared = {names.OPERATION: "chat", **names.of_model(request)}
         found = {**shared, **names.of_request(request)}
-        if self._content:
-            found |= self._shown(said.of_request(request))
+        found |= self._said(said.of_request, request)
         self._begin(request, f"chat {shared[names.REQUEST_MODEL]}", SpanKind.CLIENT, found, shared)
 
     def after_model_call(self, request: ModelRequest, response: ModelResponse) -> None:
@@ -191,8 +189,7 @@ class OpenTelemetry(Hook):
         if call.first is not None:
             found["gen_ai.response.time_to_first_chunk"] = call.first
             self._metrics.first_chunk.record(call.first, call.shared, call.context)
-        if self._content:
-            found |= self._shown(said.of_response(response))
+        found |= self._said(said.of_response, response)
         self._metrics.operation.record(call.seconds, call.shared, call.context)
         self._metrics.count(response.usage, call.shared)
         call.end(found)
@@ -244,8 +241,7 @@ class OpenTelemetry(Hook):
         """Begin the span of a tool call."""
         found = names.of_tool(request)
         shared = {name: found[name] for name in (names.OPERATION, names.TOOL_NAME)}
-        if self._content:
-            found |= self._shown(said.of_arguments(request.action))
+        found |= self._said(said.of_arguments, request.action)
         title = f"execute_tool {request.action.name}"
         self._begin(request, title, SpanKind.INTERNAL, found, shared)
 
@@ -259,13 +255,14 @@ class OpenTelemetry(Hook):
             call.fail(response.exception, content=self._content, text=response.content)
             measured = {**measured, names.ERROR_TYPE: names.error_type(response.exception)}
         self._metrics.tool.record(call.seconds, measured, call.context)
-        result = {"gen_ai.tool.call.result": response.content} if self._content else {}
-        call.end(self._shown(result))
+        call.end(self._said(said.of_result, response.content))
 
     # Spans
 
-    def _shown(self, found: names.Attributes) -> names.Attributes:
+    def _said(self, describe: Callable[[T], names.Attributes], what: T) -> names.Attributes:
+        """Return what was said as attributes, if it may be recorded, as far as it may."""
         hide = self._content
+        found = describe(what) if hide else {}
         return {k: hide(v) for k, v in found.items()} if callable(hide) else found
 
     def _begin(

@@ -19,11 +19,11 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.testing.cassettes import export_cassette as export_cassette
     from agent_brain.testing.cassettes import record as record
     from agent_brain.testing.cassettes import replay as replay
-    from agent_brain.testing.conformance import Check as Check
-    from agent_brain.testing.conformance import journal_conformance as journal_conformance
-    from agent_brain.testing.conformance import llm_conformance as llm_conformance
-    from agent_brain.testing.conformance import memory_conformance as memory_conformance
-    from agent_brain.testing.conformance import tool_conformance as tool_conformance
+    from agent_brain.testing.conformance.check import Check as Check
+    from agent_brain.testing.conformance.journal import journal_conformance as journal_conformance
+    from agent_brain.testing.conformance.memory import memory_conformance as memory_conformance
+    from agent_brain.testing.conformance.model import llm_conformance as llm_conformance
+    from agent_brain.testing.conformance.tool import tool_conformance as tool_conformance
     from agent_brain.testing.experiment_runner import ExperimentRunner as ExperimentRunner
     from agent_brain.testing.export import export_test as export_test
     from agent_brain.testing.exported_run import ExportError as ExportError

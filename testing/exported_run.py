@@ -208,16 +208,14 @@ def _refuse_branches(data: Sequence[Data]) -> None:
 
 def _model_calls(data: Sequence[Data]) -> list[RecordedCall]:
     """Return the model calls: the events with the ID of a response are what it consisted of."""
-    pieces: dict[str, list[Data]] = {}
-    steps: dict[str, int] = {}
+    known: dict[str, list[Data]] = {}
     for event in data:
         if (response := event.get("response_id")) is not None:
-            steps.setdefault(response, event["step"])
-            pieces.setdefault(response, []).extend(_piece(event))
-    calls = [
-        RecordedCall(response_id=response, step=steps[response], response=tuple(streamed))
-        for response, streamed in pieces.items()
-    ]
+            known.setdefault(response, []).append(event)
+    calls = []
+    for response, events in known.items():
+        pieces = tuple(piece for event in events for piece in _piece(event))
+        calls.append(RecordedCall(response_id=response, step=events[0]["step"], response=pieces))
     if (error := _model_error(data[-1])) is not None and calls:
         said = tuple(piece for piece in calls[-1].response if "usage" not in piece)
         calls[-1] = calls[-1].model_copy(update={"response": said, "error": error})

@@ -156,11 +156,8 @@ async def run_net(
     memory.add_tools(tools)
     checked, control = as_net(net), memory.control
     if goal is None and control.state is None:  # start with what the memory already holds
-        control.run_id, control.state, control.status = (
-            new_id("run"),
-            checked.initial.name,
-            "waiting",
-        )
+        control.run_id, control.state = new_id("run"), checked.initial.name
+        control.status = "waiting"
     task = None if goal is None else as_message(goal)
     done, person = NetRun(memory), Person(approve, answers)
     try:

@@ -18,7 +18,7 @@ with extra("dbos", QueueError):
     from dbos import error as dbos_errors
     from sqlalchemy import Engine, event
 
-__all__ = ["DBOS", "DBOSClient", "PlainJson", "config", "dbos_errors", "route_log"]
+__all__ = ["DBOS", "DBOSClient", "PlainJson", "dbos_errors", "route_log"]
 
 SCHEMA = "agent_brain_queue"
 NOT_OURS = "outcome was not recorded: the workflow is no longer owned by this execution"
@@ -56,21 +56,6 @@ if sqlite3.sqlite_version_info < (3, 42):  # which answers 'subsec', as DBOS use
     def _add_unixepoch(connection: object, record: object) -> None:
         if isinstance(connection, sqlite3.Connection):
             connection.create_function("unixepoch", 1, _unixepoch)
-
-
-def config(url: str, *, name: str, version: str, worker: str, connections: int) -> dict[str, Any]:
-    """Return the configuration of a worker."""
-    return {
-        "name": name,
-        "system_database_url": url,
-        "dbos_system_schema": SCHEMA,
-        "sys_db_pool_size": connections,
-        "application_version": version,
-        "executor_id": worker,
-        "serializer": PlainJson(),
-        "log_level": "WARNING",
-        "enable_otlp": False,
-    }
 
 
 class _ToOurLog(logging.Handler):

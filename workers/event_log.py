@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -75,6 +75,12 @@ class LogState:
         """Return whether the parts from a number on have events."""
         return any(number >= first for number in self.started)
 
+    def undo(self, ranges: Iterable[Sequence[int]]) -> None:
+        """Count the events of these numbers, first and last, no more."""
+        for first, last in ranges:
+            for number in range(first, last + 1):
+                self.counting.pop(number, None)
+
     def add(self, rows: Rows) -> None:
         """Take in rows of the journal."""
         for seq, kind, line in rows:
@@ -87,9 +93,7 @@ class LogState:
                 self.starts += 1
             elif kind == "started":
                 self._part = data["part"]
-                for first, last in data["undone"]:
-                    for number in range(first, last + 1):
-                        self.counting.pop(number, None)
+                self.undo(data["undone"])
             for number, event in enumerate(data.get("events", ()), data.get("first", 0)):
                 self.last = number
                 self.started.add(self._part)
@@ -137,10 +141,8 @@ class LogWriter:
             part: The number of the part that it does.
             undone: The numbers of the events that do not count any more, as ranges.
         """
-        ranges = [(first, last) for first, last in undone]
-        for first, last in ranges:
-            for number in range(first, last + 1):
-                self.state.counting.pop(number, None)
+        ranges = [*undone]
+        self.state.undo(ranges)
         self._start = {"part": part, "undone": [[*numbers] for numbers in ranges]}
 
     def add(self, event: AgentEvent) -> None:

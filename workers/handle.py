@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable, Mapping
-from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -135,7 +134,7 @@ class QueuedRun:
     def _log_key(self) -> str:
         return log_key(self.id, self.tenant)
 
-    async def events(self, after: int = 0) -> AsyncGenerator[RunEvent, None]:
+    def events(self, after: int = 0) -> AsyncGenerator[RunEvent, None]:
         """Yield the events of the run: those that are there, then those to come.
 
         Ends when the run has ended or waits for a person. Any number of readers may read, at any
@@ -149,9 +148,7 @@ class QueuedRun:
         Raises:
             RunNotFoundError: The run was deleted.
         """
-        async with aclosing(self._events(after, asleep=False)) as events:
-            async for event in events:
-                yield event
+        return self._events(after, asleep=False)
 
     async def _events(self, after: int, *, asleep: bool) -> AsyncGenerator[RunEvent, None]:
         """As :meth:`events`; ``asleep`` ends when the run sleeps, too."""

@@ -60,17 +60,22 @@ def launch(queue: RunQueue, worker: Worker, client: DBOSClient, name: str) -> No
     Raises:
         QueueError: The process uses DBOS already, or the database cannot be used.
     """
-    from agent_brain.workers.dbos_setup import DBOS, config
+    from agent_brain.workers.dbos_setup import DBOS, SCHEMA, PlainJson
 
     _register(queue, client)
-    settings = config(
-        queue.url,
-        name=queue.name,
-        version=queue.version,
-        worker=name,
-        connections=CONNECTIONS,
+    DBOS(
+        config={
+            "name": queue.name,
+            "system_database_url": queue.url,
+            "dbos_system_schema": SCHEMA,
+            "sys_db_pool_size": CONNECTIONS,
+            "application_version": queue.version,
+            "executor_id": name,
+            "serializer": PlainJson(),
+            "log_level": "WARNING",
+            "enable_otlp": False,
+        }
     )
-    DBOS(config=settings)  # type: ignore[arg-type]
     if DBOS.executor_id != name:
         raise QueueError("This process uses DBOS already: start the worker in one of its own")
 
@@ -97,13 +102,13 @@ def _register(queue: RunQueue, client: DBOSClient) -> None:
     )
     schedules: list[Any] = [
         {
-            "schedule_name": f"{queue.name}:{schedule.name}",
+            "schedule_name": f"{queue.name}:{name}",
             "workflow_name": SCHEDULED,
             "schedule": schedule.cron,
             "cron_timezone": schedule.timezone,
-            "context": schedule.to_json(),
+            "context": schedule.run.to_json(),
         }
-        for schedule in queue.schedules.values()
+        for name, schedule in queue.schedules.items()
     ]
     if schedules:
         client.apply_schedules(schedules)

@@ -76,12 +76,8 @@ class Outcome:
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return it as JSON values."""
-        return {
-            "kind": self.kind,
-            "result": self.result,
-            "error": to_json_data(self.error),
-            "output_class": self.output_class,
-        }
+        found: dict[str, JsonValue] = _ADAPTER.dump_python(self, mode="json")
+        return found
 
     @classmethod
     def from_json(cls, data: object) -> Outcome:

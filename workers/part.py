@@ -39,12 +39,6 @@ def mark(session: str, tenant: str | None) -> str:
     return hashlib.sha256(session_key(session, tenant).encode()).hexdigest()[:32]
 
 
-def copy_id(run_id: str, session: str, tenant: str | None) -> str:
-    """Return the ID of the run that continues a copy of another session's run."""
-    place = f"{run_id} {session_key(session, tenant)}"
-    return f"copy_{hashlib.sha256(place.encode()).hexdigest()[:32]}"
-
-
 @dataclass(frozen=True, slots=True)
 class Part:
     """A part of a run: what one workflow does.
@@ -106,7 +100,8 @@ class Part:
             session: The copy.
             brain: The name of the brain.
         """
-        name = copy_id(run_id, session, tenant)
+        place = f"{run_id} {session_key(session, tenant)}"
+        name = f"copy_{hashlib.sha256(place.encode()).hexdigest()[:32]}"
         return cls(name, tenant, session, brain, "", number=-1, copied=run_id)
 
     @property

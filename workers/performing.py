@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import anyio
@@ -39,15 +40,11 @@ CUT = (StopReason.STOPPED, StopReason.CANCELLED)
 REPEATED = (*CUT, StopReason.FAILED, StopReason.TIMEOUT)
 
 
+@dataclass(eq=False, repr=False)
 class Performance:
     """A part of a run in progress.
 
     Attributes:
-        part: The part.
-        handed_back: Whether it stops so that another worker continues it.
-        started: Whether this worker has begun it.
-
-    Args:
         part: The part.
         brain: The brain.
         journal: Where the session and the events are.
@@ -56,33 +53,29 @@ class Performance:
         on_discard: Called with the ID of a run that waits for a person in the session, before
             this one replaces it.
         user: What is known about the tenants, as for :class:`RunQueue`.
+        handed_back: Whether it stops so that another worker continues it.
+        started: Whether this worker has begun it.
     """
 
-    def __init__(
-        self,
-        part: Part,
-        brain: Brain[Any],
-        journal: Journal,
-        *,
-        deps: object = None,
-        lease: float = LEASE,
-        on_discard: Callable[[str], Awaitable[None]] | None = None,
-        user: UserLike | None = None,
-    ) -> None:
-        self.part = part
-        self.handed_back = False
-        self.started = False
-        self._dropped = False
-        self._stopping = self._cancelled = False
-        self._brain = brain
-        self._deps = deps
-        self._on_discard = on_discard
-        self._user = user
-        self._place = journal
-        self._log = LogWriter(journal, log_key(part.id, part.tenant))
+    part: Part
+    brain: Brain[Any]
+    journal: Journal
+    _: KW_ONLY
+    deps: object = None
+    lease: float = LEASE
+    on_discard: Callable[[str], Awaitable[None]] | None = None
+    user: UserLike | None = None
+    handed_back: bool = field(default=False, init=False)
+    started: bool = field(default=False, init=False)
+    _dropped: bool = field(default=False, init=False)
+    _stopping: bool = field(default=False, init=False)
+    _cancelled: bool = field(default=False, init=False)
+    _run: Run[Any] | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self._log = LogWriter(self.journal, log_key(self.part.id, self.part.tenant))
         self._writing = anyio.Lock()
-        self._journal = FlushingJournal(journal, self._flush, lease=lease)
-        self._run: Run[Any] | None = None
+        self._journal = FlushingJournal(self.journal, self._flush, lease=self.lease)
 
     @property
     def begun(self) -> bool:
@@ -125,13 +118,13 @@ class Performance:
         if known is not None:  # the process ended before the queue knew, or passed it on twice
             return known
         async with AsyncExitStack() as stack:
-            memory = self._brain.memory_for(part.session, tenant=part.tenant, journal=self._journal)
+            memory = self.brain.memory_for(part.session, tenant=part.tenant, journal=self._journal)
             stack.push_async_callback(_close, memory)
             if memory.leasable:
                 await memory.acquire()
             await memory.open()
-            if self._user is not None and part.tenant is not None:
-                user = user_of(self._user, self._place, part.tenant)
+            if self.user is not None and part.tenant is not None:
+                user = user_of(self.user, self.journal, part.tenant)
                 await stack.enter_async_context(user)
                 memory = user.over(memory, close=False, learn=False)
             outcome = await self._continue(memory)
@@ -162,10 +155,10 @@ class Performance:
             )
         await self._log.begin(part.number)
         if not mine:
-            if self._on_discard is not None and control.run_id and control.status == "waiting":
-                await self._on_discard(control.run_id)
+            if self.on_discard is not None and control.run_id and control.status == "waiting":
+                await self.on_discard(control.run_id)
             self._log.start(part.number, [])
-            run = self._brain.over(memory).stream(part.goal(), deps=self._deps)
+            run = self.brain.over(memory).stream(part.goal(), deps=self.deps)
             run.run_id = part.key
             return await self._drive(run, memory)
         decisions: dict[str, Any] = {}
@@ -176,7 +169,7 @@ class Performance:
             self._repair(control)
             if (result := await self._unreported(memory)) is not None:
                 return Outcome.of(result)
-        run = self._brain.over(memory).stream_resume(**decisions, deps=self._deps)
+        run = self.brain.over(memory).stream_resume(**decisions, deps=self.deps)
         return await self._drive(run, memory)
 
     def _repair(self, control: Control) -> None:
@@ -196,7 +189,7 @@ class Performance:
             return None
         if StopReason(control.stop_reason or StopReason.DONE) in REPEATED:
             return None
-        result = await self._brain.over(memory).stored_result()
+        result = await self.brain.over(memory).stored_result()
         if result is not None:
             at, reason = Position(self.part.run_id, result.steps), result.stop_reason
             self._log.add(RunFinished(reason, result.answer, result.output, result.usage, at=at))

@@ -30,8 +30,9 @@ from agent_brain.workers.client import QueueClient
 from agent_brain.workers.launch import connect
 from agent_brain.workers.liveness import Liveness, worker_name
 from agent_brain.workers.one_error import one_error
+from agent_brain.workers.part import Part
 from agent_brain.workers.schedules import Schedule, checked_schedule
-from agent_brain.workers.submitting import checked_label, task_data
+from agent_brain.workers.submitting import checked_label, checked_name, task_data
 from agent_brain.workers.worker import Worker
 from agent_brain.workers.workflows import Workflows
 
@@ -168,9 +169,10 @@ class RunQueue:
             QueueError: An argument is wrong.
         """
         self.check_brain(brain)
-        self.schedules[name] = checked_schedule(
-            Schedule(name, cron, timezone, brain, task_data(task), session, tenant)
-        )
+        if session is not None:
+            checked_name("session", session)
+        run = Part(name, tenant, session or "", brain, task_data(task))
+        self.schedules[name] = checked_schedule(Schedule(cron, timezone, run))
 
     def check_brain(self, name: str) -> None:
         """Check that there is a brain of that name.

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
-from pydantic import JsonValue
-
 from agent_brain.common.extras import extra
 from agent_brain.errors import QueueError
+from agent_brain.workers.part import Part
 from agent_brain.workers.submitting import checked_label, checked_name
 
 
@@ -18,32 +17,15 @@ class Schedule:
     """When a run is submitted, and which one.
 
     Attributes:
-        name: The name.
         cron: When.
         timezone: The time zone.
-        brain: The name of the brain.
-        task: The task, as JSON.
-        session: The session of all its runs; None for a new one each time.
-        tenant: Whose runs they are.
+        run: The run, with the name of the schedule as its ID; its session is empty where each run
+            has a new one.
     """
 
-    name: str
     cron: str
     timezone: str
-    brain: str
-    task: JsonValue
-    session: str | None = None
-    tenant: str | None = None
-
-    def to_json(self) -> dict[str, JsonValue]:
-        """Return what a worker needs, as JSON values."""
-        return {
-            "id": self.name,
-            "tenant": self.tenant,
-            "session": self.session or "",
-            "brain": self.brain,
-            "task": self.task,
-        }
+    run: Part
 
 
 def checked_schedule(schedule: Schedule) -> Schedule:
@@ -55,10 +37,10 @@ def checked_schedule(schedule: Schedule) -> Schedule:
     with extra("dbos", QueueError):
         from croniter import croniter
 
-    checked_label("name", schedule.name)
-    for what, name in (("session", schedule.session), ("tenant", schedule.tenant)):
-        if name is not None:
-            checked_name(what, name)
+    run = schedule.run
+    checked_label("name", run.id)
+    if run.tenant is not None:
+        checked_name("tenant", run.tenant)
     if not isinstance(schedule.cron, str) or not croniter.is_valid(
         schedule.cron, second_at_beginning=True
     ):

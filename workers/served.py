@@ -32,29 +32,6 @@ if TYPE_CHECKING:
 Begin = Callable[[], Awaitable[tuple[QueuedRun, int]]]  # the run, and its last event before
 
 
-class ClientOfServer:
-    """The client of a server's sessions.
-
-    Attributes:
-        is_ending: Whether the server ends: runs then continue without it.
-    """
-
-    def __init__(self) -> None:
-        self.is_ending = False
-        self._opened: QueueClient | None = None
-
-    @property
-    def opened(self) -> QueueClient:
-        """The client."""
-        if self._opened is None:
-            raise SessionsClosedError("The sessions are closed: use 'async with' for them")
-        return self._opened
-
-    def open(self, client: QueueClient) -> None:
-        """Use a client from now on."""
-        self._opened = client
-
-
 class WorkersRun(Run[Any]):
     """A run that workers do, with the methods of a run of this process.
 
@@ -62,14 +39,14 @@ class WorkersRun(Run[Any]):
         begin: Submits or continues the run.
         memory: The memory of its session, which is read again in the end.
         run_id: The ID of the run.
-        client: The client, of a server that may be ending: the run then continues without it.
+        sessions: The sessions of the server.
     """
 
-    __slots__ = ("_begin", "_client", "_handle", "_memory", "_orders")
+    __slots__ = ("_begin", "_handle", "_memory", "_orders", "_sessions")
 
-    def __init__(self, begin: Begin, memory: Memory, run_id: str, client: ClientOfServer) -> None:
+    def __init__(self, begin: Begin, memory: Memory, run_id: str, sessions: QueueSessions) -> None:
         self._begin = begin
-        self._client = client
+        self._sessions = sessions
         self._memory = memory
         self.run_id = run_id
         self.ended = False
@@ -110,7 +87,7 @@ class WorkersRun(Run[Any]):
         self._order(QueuedRun.cancel)
 
     def _order(self, order: Callable[[QueuedRun], Awaitable[None]]) -> None:
-        if self._handle is not None and not self.ended and not self._client.is_ending:
+        if self._handle is not None and not self.ended and not self._sessions.is_ending:
             self._orders.append(asyncio.ensure_future(order(self._handle)))
 
     def send(self, message: str | Message) -> None:
@@ -136,21 +113,21 @@ class WorkersBrain(Brain[Any]):
     """A brain whose runs are done by the workers of a queue."""
 
     _name: str
-    _client: ClientOfServer
+    _sessions: QueueSessions
 
     @classmethod
-    def of(cls, brain: Brain[Any], name: str, client: ClientOfServer) -> Self:
+    def of(cls, brain: Brain[Any], name: str, sessions: QueueSessions) -> Self:
         """Return what stands for a brain of the queue.
 
         Args:
             brain: The brain.
             name: Its name in the queue.
-            client: The client of the server.
+            sessions: The sessions of the server.
         """
         other = cls.__new__(cls)
         vars(other).update(vars(brain.over(brain.memory)))
         other._name = name
-        other._client = client
+        other._sessions = sessions
         return other
 
     def stream(
@@ -168,9 +145,9 @@ class WorkersBrain(Brain[Any]):
 
         async def begin() -> tuple[QueuedRun, int]:
             place = {"session": memory.session, "tenant": memory.tenant}
-            return await self._client.opened.submit(self._name, task, id=id_, **place), 0
+            return await self._sessions.client.submit(self._name, task, id=id_, **place), 0
 
-        return WorkersRun(begin, memory, run_key(id_, memory.tenant), self._client)
+        return WorkersRun(begin, memory, run_key(id_, memory.tenant), self._sessions)
 
     def stream_resume(self, *, deps: object = None, **decisions: Any) -> Run[Any]:
         """Return the run of the session, continued by workers."""
@@ -178,13 +155,17 @@ class WorkersBrain(Brain[Any]):
 
         async def begin() -> tuple[QueuedRun, int]:
             await memory.open()
-            return await self._client.opened._resume_session(self._name, memory, decisions)
+            return await self._sessions.client._resume_session(self._name, memory, decisions)
 
-        return WorkersRun(begin, memory, memory.control.run_id or "", self._client)
+        return WorkersRun(begin, memory, memory.control.run_id or "", self._sessions)
 
 
 class QueueSessions(Sessions):
-    """Sessions whose runs are done by workers; made by :meth:`RunQueue.sessions`."""
+    """Sessions whose runs are done by workers; made by :meth:`RunQueue.sessions`.
+
+    Attributes:
+        is_ending: Whether the server ends: runs then continue without it.
+    """
 
     def __init__(self, queue: RunQueue, name: str, **options: Any) -> None:
         if options.get("user") is not None:
@@ -194,9 +175,10 @@ class QueueSessions(Sessions):
             )
         local = queue.brains[name]
         self._queue = queue
-        self._client = ClientOfServer()
+        self.is_ending = False
+        self._client: QueueClient | None = None
         self._stack = AsyncExitStack()
-        brain = WorkersBrain.of(local, name, self._client)
+        brain = WorkersBrain.of(local, name, self)
 
         def make_memory(key: SessionKey) -> Memory:
             assert self._journal is not None
@@ -205,8 +187,15 @@ class QueueSessions(Sessions):
         options["user"] = queue.user
         super().__init__(brain, make_memory, journal=queue.journal_place, **options)
 
+    @property
+    def client(self) -> QueueClient:
+        """The client of the queue."""
+        if self._client is None:
+            raise SessionsClosedError("The sessions are closed: use 'async with' for them")
+        return self._client
+
     async def __aenter__(self) -> Self:
-        self._client.open(await self._stack.enter_async_context(self._queue.client()))
+        self._client = await self._stack.enter_async_context(self._queue.client())
         return await super().__aenter__()
 
     async def forget(self, text: str, *, user: str | None = None, tenant: str | None = None) -> int:
@@ -230,16 +219,16 @@ class QueueSessions(Sessions):
 
     async def _delete_ended(self, user: str | None, tenant: str | None) -> None:
         if (owner := owner_of(user, tenant)) is not None:
-            await self._client.opened.delete_ended(tenant=owner)
+            await self.client.delete_ended(tenant=owner)
 
     async def continues(self, session: Session) -> bool:
         """Return whether a worker will continue the run of a session."""
         run_id = session.memory.control.run_id or ""
-        return await self._client.opened._is_active(run_id, session.id, session.owner)
+        return await self.client._is_active(run_id, session.id, session.owner)
 
     async def stop(self, timeout: float = 10.0) -> None:
         """End all readers, and accept no more runs; those of workers continue."""
-        self._client.is_ending = True
+        self.is_ending = True
         in_a_hurry = self._in_a_hurry or not timeout
         await super().stop(0)
         self._in_a_hurry = in_a_hurry  # else there is time to learn

@@ -176,7 +176,7 @@ class Workflows:
         """Return the workflows of these IDs that there are."""
         if not ids:
             return []
-        return await self._list(workflow_ids=[*ids], load_input=whole, load_output=whole)
+        return await self._list(whole=whole, workflow_ids=[*ids])
 
     async def latest(self, key: str) -> Workflow | None:
         """Return the last part of a run."""
@@ -194,21 +194,15 @@ class Workflows:
     async def active_in(self, mark: str) -> list[Workflow]:
         """Return the workflows of a session that have not ended."""
         where = {"attributes": {"session": mark}} if self._searchable else {"user": mark}
-        return await self._list(
-            status=[*ACTIVE], name=RUN, load_input=False, load_output=False, **where
-        )
+        return await self._list(whole=False, status=[*ACTIVE], name=RUN, **where)
 
     async def running(self) -> list[Workflow]:
         """Return the workflows that a worker does, or did before it died."""
-        return await self._list(
-            status="PENDING", queue_name=self.queue, load_input=False, load_output=False
-        )
+        return await self._list(whole=False, status="PENDING", queue_name=self.queue)
 
     async def of_worker(self, worker: str) -> list[Workflow]:
         """Return the workflows that a worker does."""
-        return await self._list(
-            status="PENDING", executor_id=worker, load_input=False, load_output=False
-        )
+        return await self._list(whole=False, status="PENDING", executor_id=worker)
 
     async def of_versions(self, versions: Iterable[str]) -> list[Workflow]:
         """Return the workflows that wait for workers of these versions."""
@@ -220,8 +214,9 @@ class Workflows:
         """Return parts of runs, those that were enqueued last first."""
         return await self._list(name=RUN, sort_desc=True, **where)
 
-    async def _list(self, **where: Any) -> list[Workflow]:
-        found = await to_thread.run_sync(partial(self.client.list_workflows, **where))
+    async def _list(self, *, whole: bool = True, **where: Any) -> list[Workflow]:
+        given = {"load_input": whole, "load_output": whole, **where}
+        found = await to_thread.run_sync(partial(self.client.list_workflows, **given))
         return [Workflow.of(one) for one in found if one.name == RUN]
 
     async def requeue(self, ids: Sequence[str]) -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import NamedTuple, TypedDict
 
 from agent_brain.cli.compare.figures import figures, plan_figures
+from agent_brain.cli.compare.file import read_experiment_file
 from agent_brain.cli.compare.progress import shown_progress
 from agent_brain.cli.compare.resolve import make_experiment
-from agent_brain.cli.compare.settings import read_experiment_file
 from agent_brain.cli.exit_codes import ExitCode, UserError, notify, user_errors
 from agent_brain.cli.options import Options
 from agent_brain.cli.signals import (

@@ -7,9 +7,9 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
-from rich.console import Console, ConsoleOptions, RenderResult
+from rich.console import Console, Group
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.text import Text
@@ -61,39 +61,30 @@ class Lines:
             notify(", ".join([_cases(progress), *_facts(progress)]), kind="")
 
 
-class Picture:
+class Picture(Live):
     """Shows a bar, what is known, and the last crash, as wide as the terminal is.
 
     Use it as a context manager; at the end it is removed.
     """
 
     def __init__(self, console: Console) -> None:
-        self._live = Live(console=console, transient=True)
         self._progress: Progress | None = None
         self._since = 0.0
         self._crash = ""
-
-    def __enter__(self) -> Self:
-        self._live.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._live.stop()
+        super().__init__(console=console, transient=True, get_renderable=self._picture)
 
     def __call__(self, progress: Progress) -> None:
         """Show how far it is."""
         self._progress, self._since = progress, time.monotonic()
         self._crash = crash_of(progress.last) or self._crash
-        self._live.update(self)
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+    def _picture(self) -> Group:
         if self._progress is None:
-            return
+            return Group()
         progress = later(self._progress, time.monotonic() - self._since)
-        yield Text(" · ".join([_cases(progress), *_facts(progress)]))
-        yield ProgressBar(total=progress.cases, completed=progress.cases_done)
-        if self._crash:
-            yield Text(self._crash, style="red")
+        facts = Text(" · ".join([_cases(progress), *_facts(progress)]))
+        bar = ProgressBar(total=progress.cases, completed=progress.cases_done)
+        return Group(facts, bar, *([Text(self._crash, style="red")] if self._crash else []))
 
 
 def later(progress: Progress, seconds: float) -> Progress:

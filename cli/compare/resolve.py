@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agent_brain.cli.compare.entries import Entry, is_file
-from agent_brain.cli.compare.settings import ExperimentFile, refuse
+from agent_brain.cli.compare.file import Entry, ExperimentFile, is_file, refuse
 from agent_brain.common.references import is_reference, load_object
 from agent_brain.errors import AgentBrainError, ExperimentError
 from agent_brain.experiments import Experiment, load_tasks

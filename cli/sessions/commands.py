@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from agent_brain.cli.commands import argument, runs
-from agent_brain.cli.options import JOURNAL, NET, TENANT, check_name, option
+from agent_brain.cli.options import (
+    FROM_FILE,
+    JOURNAL,
+    JSON,
+    NET,
+    TENANT,
+    TO_FILE,
+    YES,
+    choice,
+    count,
+    flag,
+    named,
+    option,
+    several,
+)
 
-JSON = option("as_json --json", None, "Write JSON, an object on a line.", is_flag=True)
-FULL = option("--full", None, "Shorten nothing.", is_flag=True)
+FULL = flag("--full", "Shorten nothing.")
 SESSION = argument("session")
 
 
@@ -27,8 +38,8 @@ def sessions() -> None:
 @runs(
     "sessions.listing:show_sessions",
     *JOURNAL,
-    option("--tenant", "NAME", "Only the sessions of this tenant.", callback=check_name),
-    option("--limit", "N", "At most so many.", type=click.IntRange(1)),
+    named("--tenant", "NAME", "Only the sessions of this tenant."),
+    count("--limit", "N", "At most so many."),
     JSON,
 )
 def list_command() -> None:
@@ -40,7 +51,7 @@ def list_command() -> None:
     "sessions.showing:show_session",
     *JOURNAL,
     TENANT,
-    option("number --step", "N", "Show the memory as of this step.", type=click.IntRange(1)),
+    count("number --step", "N", "Show the memory as of this step."),
     FULL,
     JSON,
     SESSION,
@@ -61,12 +72,12 @@ def steps() -> None:
 
 @sessions.command()
 @runs(
-    "sessions.forking:fork_session",
+    "sessions.copying:fork_session",
     *JOURNAL,
     TENANT,
     option("number --step", "N", "The step.", type=click.IntRange(1), required=True),
-    option("--to", "NAME", "The new session.", required=True, callback=check_name),
-    option("--to-tenant", "NAME", "Whose it is. Default: that of SESSION.", callback=check_name),
+    named("--to", "NAME", "The new session.", required=True),
+    named("--to-tenant", "NAME", "Whose it is. Default: that of SESSION."),
     SESSION,
 )
 def fork() -> None:
@@ -90,21 +101,17 @@ def diff() -> None:
     """
 
 
-RUN = option("run_id --run", "ID", "Only this run.", callback=check_name)
+RUN = named("run_id --run", "ID", "Only this run.")
 REPLAY = [
     NET,
     option("--model -m", "NAME", "The model, if another one. Default: as it was recorded."),
-    option(
-        "--memory",
-        "NAME",
-        "The kind of the memory. Default: auto; messages for a net in a file.",
-        callback=check_name,
+    named(
+        "--memory", "NAME", "The kind of the memory. Default: auto; messages for a net in a file."
     ),
-    option(
+    several(
         "tools --tool -t",
         "MODULE:FUNCTION",
         "A tool of today. Default: those that models were told of. Can be repeated.",
-        multiple=True,
     ),
 ]
 
@@ -114,7 +121,7 @@ REPLAY = [
     "sessions.calling:show_calls",
     *JOURNAL,
     TENANT,
-    option("number --step", "N", "Only those of this step.", type=click.IntRange(1)),
+    count("number --step", "N", "Only those of this step."),
     RUN,
     FULL,
     JSON,
@@ -138,13 +145,7 @@ def replay() -> None:
 
 
 @sessions.command()
-@runs(
-    "sessions.removal:remove_session",
-    *JOURNAL,
-    TENANT,
-    option("confirmed --yes -y", None, "Do not ask.", is_flag=True),
-    SESSION,
-)
+@runs("sessions.removal:remove_session", *JOURNAL, TENANT, YES, SESSION)
 def rm() -> None:
     """Remove SESSION with its history, unless a process runs it.
 
@@ -156,8 +157,8 @@ def rm() -> None:
 @runs(
     "sessions.removal:forget_text",
     *JOURNAL,
-    option("--tenant", "NAME", "Whose sessions. Default: nobody's.", callback=check_name),
-    option("confirmed --yes -y", None, "Do not ask.", is_flag=True),
+    named("--tenant", "NAME", "Whose sessions. Default: nobody's."),
+    YES,
     argument("text"),
 )
 def forget() -> None:
@@ -174,20 +175,11 @@ def forget() -> None:
     "sessions.files:export",
     *JOURNAL,
     TENANT,
-    option(
-        "--output -o",
-        "FILE",
-        "Write to this file, which is replaced if it exists. Default: - for stdout.",
-        type=click.Path(path_type=Path),
-        default="-",
-    ),
-    click.option(
-        "--as",
-        "form",
-        type=click.Choice(["journal", "test", "cassette"]),
-        default="journal",
-        show_default=True,
-        help="Lines of JSON for import; a pytest file; a cassette for agent_brain.testing.replay.",
+    TO_FILE,
+    choice(
+        "--as form",
+        ["journal", "test", "cassette"],
+        "Lines of JSON for import; a pytest file; a cassette for agent_brain.testing.replay.",
     ),
     RUN,
     *REPLAY,
@@ -204,18 +196,16 @@ def export() -> None:
 @runs(
     "sessions.files:import_file",
     *JOURNAL,
-    option(
-        "--tenant", "NAME", "Whose it becomes. Default: as it was exported.", callback=check_name
-    ),
-    option("name --as", "NAME", "Its new name. Default: as it was exported.", callback=check_name),
-    argument("path", metavar="FILE", type=click.Path(path_type=Path)),
+    named("--tenant", "NAME", "Whose it becomes. Default: as it was exported."),
+    named("name --as", "NAME", "Its new name. Default: as it was exported."),
+    FROM_FILE,
 )
 def import_command() -> None:
     """Add the session that export wrote to FILE, or - for stdin, to the journal."""
 
 
 @sessions.command()
-@runs("sessions.rescue:salvage_journal", argument("source"), argument("target"))
+@runs("sessions.copying:salvage_journal", argument("source"), argument("target"))
 def salvage() -> None:
     """Copy what can be read of the damaged journal SOURCE to the journal TARGET.
 

@@ -51,15 +51,9 @@ def diff_sessions(options: Options, first: str, second: str, *, full: bool) -> E
 
 async def _side(journal: Journal, name: str, tenant: str | None) -> Side:
     """Return what a name means: a session, or with ``@`` and a number, a session at a step."""
-    session, separator, step = name.rpartition("@")
-    number = None
-    if (
-        separator
-        and step.isdecimal()
-        and await find_record(journal, make_key(name, tenant)) is None
-    ):
-        number = int(step)
-    else:
-        session = name
+    session, number = name, None
+    before, at, step = name.rpartition("@")
+    if at and step.isdecimal() and await find_record(journal, make_key(name, tenant)) is None:
+        session, number = before, int(step)
     record = await find_session(journal, session, tenant)
     return await side_of(await memory_at(journal, record.key, number))

@@ -10,7 +10,7 @@ from agent_brain.cli.sessions.places import use_journal, use_session
 from agent_brain.cli.sessions.tables import (
     how_long_ago,
     local_time,
-    print_json,
+    print_found,
     print_table,
     spent_text,
 )
@@ -22,12 +22,7 @@ def show_sessions(options: Options, limit: int | None) -> None:
     """Print the sessions of the journal, those that were written to last first."""
     tenant = ... if options.tenant is None else options.tenant
     found = use_journal(options, lambda journal: list_sessions(journal, tenant=tenant, limit=limit))
-    if options.as_json:
-        for each in found:
-            print_json(asdict(each))
-        return
-    if not found:
-        notify("There are no sessions", kind="")
+    if print_found(options, [*map(asdict, found)], "There are no sessions"):
         return
     if any(info.status == "damaged" for info in found):
         notify("Save what is left of damaged sessions: agent-brain sessions salvage", kind="Note")
@@ -45,12 +40,7 @@ def _session_row(info: SessionInfo) -> tuple[str, ...]:
 def show_steps(options: Options) -> None:
     """Print the steps of a session."""
     found = use_session(options, lambda journal, record: saved_steps(journal, record.key))
-    if options.as_json:
-        for each in found:
-            print_json(asdict(each))
-        return
-    if not found:
-        notify("No steps are kept", kind="")
+    if print_found(options, [*map(asdict, found)], "No steps are kept"):
         return
     columns = ("number", "time", "run", "step", "state", "status", "spent")
     print_table(columns, map(_step_row, found), long="run")

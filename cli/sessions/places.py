@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -74,14 +74,10 @@ def use_session(
     return use_journal(options, run, write=write)
 
 
-def run_async(work: Callable[[], Awaitable[T]]) -> T:
+def run_async(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Run ``work`` in an event loop; errors of this library become errors of the user."""
-
-    async def run() -> T:
-        return await work()
-
     with user_errors():
-        return asyncio.run(run())
+        return asyncio.run(work())
 
 
 def open_place(place: str, *, write: bool = False, create: bool = False) -> Journal:

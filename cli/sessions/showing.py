@@ -183,14 +183,10 @@ def _title(part: Part) -> str:
 
 
 def _part_as_dict(part: Part) -> dict[str, Any]:
-    step = part.step
+    names = ("time", "run_id", "state", "status", "stop_reason")
     return {
-        "step": None if step is None else step.number,
-        "time": None if step is None or step.time is None else step.time.isoformat(),
-        "run_id": None if step is None else step.run_id,
-        "state": None if step is None else step.state,
-        "status": None if step is None else step.status,
-        "stop_reason": None if step is None else step.stop_reason,
+        "step": getattr(part.step, "number", None),
+        **{name: getattr(part.step, name, None) for name in names},
         "spent": part.spent,
         "messages": [_message_as_dict(message) for message in part.messages],
     }

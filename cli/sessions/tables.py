@@ -12,6 +12,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from agent_brain.cli.exit_codes import notify
+from agent_brain.cli.options import Options
 from agent_brain.cli.sanitize import one_line, sanitize
 from agent_brain.common.text import count_of, cut_line
 
@@ -40,6 +42,22 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, long: 
     with console.capture() as capture:
         console.print(table)
     print("\n".join(line.rstrip() for line in capture.get().splitlines()))
+
+
+def print_found(options: Options, found: Sequence[Mapping[str, Any]], none: str) -> bool:
+    """Print what was found as JSON, or on stderr that it is nothing; return whether that was all.
+
+    Args:
+        options: Say whether JSON is wanted.
+        found: What was found.
+        none: What is said of nothing.
+    """
+    if options.as_json:
+        for data in found:
+            print_json(data)
+    elif not found:
+        notify(none, kind="")
+    return options.as_json or not found
 
 
 def print_json(data: Any) -> None:

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from agent_brain.cli.commands import argument, runs
-from agent_brain.cli.options import JOURNAL, check_name, option
-from agent_brain.cli.sessions.commands import JSON
+from agent_brain.cli.options import FROM_FILE, JOURNAL, JSON, TO_FILE, YES, flag, named, option
 
 PLACE = [
     *JOURNAL,
-    option(
+    named(
         "--tenant",
         "NAME",
         "The user: the tenant of the sessions; 'local' on a server without tokens.",
         required=True,
-        callback=check_name,
     ),
 ]
 FACT = argument("fact_id", metavar="FACT")
@@ -36,7 +32,7 @@ def user() -> None:
 @runs(
     "user.knowing:show_facts",
     *PLACE,
-    option("everything --all", None, "Facts that were replaced or have ended too.", is_flag=True),
+    flag("everything --all", "Facts that were replaced or have ended too."),
     JSON,
 )
 def list_command() -> None:
@@ -63,8 +59,8 @@ def correct() -> None:
     option("--slot", "NAME", "The facts of this slot, such as home, of all times."),
     option("--about", "NAME", "The facts about a person; 'user' is the user."),
     option("--conversation", "SESSION", "A session, and the facts that rest on it alone."),
-    option("--everything", None, "All facts, blocks and sessions of the user.", is_flag=True),
-    option("confirmed --yes -y", None, "Do not ask.", is_flag=True),
+    flag("--everything", "All facts, blocks and sessions of the user."),
+    YES,
     argument("fact_id", metavar="[FACT]", required=False),
 )
 def forget() -> None:
@@ -72,26 +68,12 @@ def forget() -> None:
 
 
 @user.command()
-@runs(
-    "user.knowing:export_facts",
-    *PLACE,
-    option(
-        "--output -o",
-        "FILE",
-        "Write to this file, which is replaced if it exists. Default: - for stdout.",
-        type=click.Path(path_type=Path),
-        default="-",
-    ),
-)
+@runs("user.knowing:export_facts", *PLACE, TO_FILE)
 def export() -> None:
     """Write all that is known as JSON, for import: facts with sources, and blocks."""
 
 
 @user.command("import")
-@runs(
-    "user.knowing:import_facts",
-    *PLACE,
-    argument("path", metavar="FILE", type=click.Path(path_type=Path)),
-)
+@runs("user.knowing:import_facts", *PLACE, FROM_FILE)
 def import_command() -> None:
     """Add what export wrote to FILE, or - for stdin, to what is known."""

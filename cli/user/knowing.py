@@ -7,13 +7,13 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from agent_brain.cli.exit_codes import ExitCode, UserError, notify
+from agent_brain.cli.exit_codes import ExitCode, UserError
 from agent_brain.cli.options import Options
 from agent_brain.cli.sanitize import one_line
 from agent_brain.cli.sessions.files import reading, writing
 from agent_brain.cli.sessions.places import use_journal
 from agent_brain.cli.sessions.removal import agrees, check_tenant
-from agent_brain.cli.sessions.tables import local_time, print_json, print_table
+from agent_brain.cli.sessions.tables import local_time, print_found, print_table
 from agent_brain.common.text import count_of
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.user.facts import LIVE, USER, Fact
@@ -62,12 +62,8 @@ def show_facts(options: Options, *, everything: bool) -> None:
     found, blocks = use_user(options, read)
     shown = (*LIVE, *(("replaced", "ended") if everything else ()))
     facts = [fact for status in shown for fact in found[::-1] if fact.status == status]
-    if options.as_json:
-        for item in (*facts, *blocks):
-            print_json(item.model_dump(mode="json"))
-        return
-    if not (facts or blocks):
-        notify("Nothing is known", kind="")
+    known = [item.model_dump(mode="json") for item in (*facts, *blocks)]
+    if print_found(options, known, "Nothing is known"):
         return
     if facts:
         print_table(COLUMNS, map(_row, facts), long="text")
@@ -85,9 +81,7 @@ def _row(fact: Fact) -> tuple[str, ...]:
 def show_history(options: Options, fact_id: str) -> None:
     """Print a fact and those before and after it, with their sources."""
     chain = use_user(options, lambda known: known.history(fact_id))
-    if options.as_json:
-        for fact in chain:
-            print_json(fact.model_dump(mode="json"))
+    if print_found(options, [fact.model_dump(mode="json") for fact in chain], ""):
         return
     rows: list[tuple[str, ...]] = []
     for fact in chain:

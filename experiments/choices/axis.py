@@ -4,14 +4,41 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from os import PathLike
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from agent_brain.errors import ExperimentError
-from agent_brain.experiments.faults import Faults
 from agent_brain.experiments.task import is_name
 
 T = TypeVar("T")
+
+
+class Faults:
+    """Collects what is wrong: a context manager around each check, then :meth:`refuse`."""
+
+    def __init__(self) -> None:
+        self._found: list[ExperimentError] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> bool:
+        if not isinstance(error, ExperimentError):
+            return False
+        self._found.append(error)
+        return True
+
+    def refuse(self) -> None:
+        """Raise what was found.
+
+        Raises:
+            ExperimentError: Something was.
+        """
+        if len(self._found) == 1:
+            raise self._found[0]
+        if self._found:
+            raise ExperimentError("\n".join(map(str, self._found)))
 
 
 def read_axis(axis: str, given: object, read: Callable[[str, Any], T]) -> dict[str, T]:
@@ -20,7 +47,8 @@ def read_axis(axis: str, given: object, read: Callable[[str, Any], T]) -> dict[s
     Args:
         axis: The name of the argument, for errors.
         given: What was given.
-        read: Reads one thing; called with where it is and with the thing. It has ``.name``.
+        read: Reads one thing; called with where it is and with the thing. What it returns is a
+            dataclass, whose ``name`` becomes that in the experiment.
 
     Raises:
         ExperimentError: There is nothing, a name cannot be used, or two things have one name.
@@ -31,13 +59,13 @@ def read_axis(axis: str, given: object, read: Callable[[str, Any], T]) -> dict[s
         where = axis if name is None else f"{axis}[{name!r}]"
         with faults:
             choice = read(where, thing)
-            key = choice.name if name is None else name  # type: ignore[attr-defined]
+            key: str = choice.name if name is None else name  # type: ignore[attr-defined]
             _check_name(axis, key)
             if key in found:
                 raise ExperimentError(
                     f"{axis}= has two of the name {key!r}: give a dict from a name to each"
                 )
-            found[key] = choice
+            found[key] = replace(choice, name=key)  # type: ignore[type-var]
     faults.refuse()
     if not found:
         raise ExperimentError(f"{axis}= is empty: give at least one")

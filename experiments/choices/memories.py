@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
@@ -19,28 +19,10 @@ from agent_brain.experiments.choices.axis import (
 )
 from agent_brain.experiments.fingerprint import Key, fingerprint
 from agent_brain.memories.base import Memory
-from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.registry import create_memory, find_memory
 from agent_brain.tools.toolset import ToolLike
 
 PLACE = ("journal", "session", "tenant")  # options that an experiment gives
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Where a memory of a case is stored.
-
-    Attributes:
-        journal: The journal of the case.
-        session: The session.
-        tenant: The ID of the case.
-        client: Returns the client of Chroma for the vectors of the folder.
-    """
-
-    journal: Journal
-    session: str
-    tenant: str
-    client: Callable[[], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +45,22 @@ class MemoryChoice:
     options: Mapping[str, Any]
     takes: Collection[str]
 
-    def create(self, tools: Sequence[ToolLike], place: Place) -> Memory:
+    def create(
+        self, tools: Sequence[ToolLike], *, client: Callable[[], Any], **place: Any
+    ) -> Memory:
         """Make it for a case.
+
+        Args:
+            tools: The tools of the case.
+            client: Returns the client of Chroma for the vectors of the folder.
+            **place: Where it is stored: the journal, the session, and the ID of the case.
 
         Raises:
             ExperimentError: What makes it returned something else.
         """
-        given = {name: getattr(place, name) for name in self.takes}
-        if "client" in given:
-            given["client"] = place.client()
+        given = {name: place[name] for name in self.takes if name in place}
+        if "client" in self.takes:
+            given["client"] = client()
         made = self.make(tools, **self.options, **given)
         if not isinstance(made, Memory):
             raise ExperimentError(f"{self.name}() returned {made!r}, which is not a memory")
@@ -84,8 +73,7 @@ def read_memories(given: object) -> dict[str, MemoryChoice]:
     Raises:
         ExperimentError: Something is not a memory, or cannot be made.
     """
-    found = read_axis("memories", given, _read)
-    return {name: replace(choice, name=name) for name, choice in found.items()}
+    return read_axis("memories", given, _read)
 
 
 def _read(where: str, given: Any) -> MemoryChoice:

@@ -52,8 +52,7 @@ def read_models(given: object) -> dict[str, ModelChoice]:
     Raises:
         ExperimentError: Something is not a model.
     """
-    found = read_axis("models", [None] if given is None else given, _read)
-    return {name: replace(choice, name=name) for name, choice in found.items()}
+    return read_axis("models", [None] if given is None else given, _read)
 
 
 def make_models(given: object) -> dict[str, LLM]:

@@ -74,8 +74,7 @@ def read_nets(given: object, options: object = None) -> dict[str, NetChoice]:
     common = {} if options is None else options
     if not isinstance(common, Mapping):
         raise ExperimentError(f"net_options={options!r}: a dict of options")
-    found = read_axis("nets", given, lambda where, thing: _read(where, thing, common))
-    return {name: replace(choice, name=name) for name, choice in found.items()}
+    return read_axis("nets", given, lambda where, thing: _read(where, thing, common))
 
 
 def _read(where: str, given: Any, common: Mapping[str, Any]) -> NetChoice:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Any, TypeVar
 
 from inspect_ai.model import (
     ChatCompletionChoice,
@@ -19,17 +20,18 @@ from inspect_ai.model import (
     StopReason,
     modelapi,
 )
-from inspect_ai.tool import ToolCall, ToolChoice, ToolInfo
+from inspect_ai.tool import ToolChoice, ToolInfo
 
 from agent_brain.experiments.inspect.messages import PROVIDER_DATA, from_inspect, to_call
 from agent_brain.states.errors import ContextWindowError
 from agent_brain.states.models.litellm.adapter import LiteLLM
-from agent_brain.states.models.llm import LLM, Finish, Thought
+from agent_brain.states.models.llm import LLM, Finish, Piece, Thought
 from agent_brain.states.models.resolve import as_llm
 from agent_brain.states.usage import Usage
 from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
 
+T = TypeVar("T")
 _REASONS: Mapping[str, StopReason] = {
     "stop": "stop",
     "tool_calls": "tool_calls",
@@ -89,14 +91,13 @@ class LLMModel(ModelAPI):
         """Call the model once."""
         llm = self._model(config)
         await llm.open()
-        response = _Response(llm.model)
         offered = [] if tool_choice == "none" else [*map(_Described, tools)]
         try:
-            async for piece in llm.stream([*map(from_inspect, input)], tools=offered):
-                response.add(piece)
+            stream = llm.stream([*map(from_inspect, input)], tools=offered)
+            pieces = [piece async for piece in stream]
         except ContextWindowError as error:
             return ModelOutput.from_content(llm.model, str(error), stop_reason="model_length")
-        return response.output()
+        return _output(llm.model, pieces)
 
 
 class _Described(BaseTool):
@@ -111,54 +112,33 @@ class _Described(BaseTool):
         raise NotImplementedError
 
 
-class _Response:
-    """Gathers the pieces of a response."""
-
-    def __init__(self, model: str) -> None:
-        self._model = model
-        self._content: list[Content] = []
-        self._calls: list[ToolCall] = []
-        self._finish = Finish("unknown")
-        self._usage: Usage | None = None
-
-    def add(self, piece: object) -> None:
-        """Take a piece."""
-        match piece:
-            case Thought():
-                self._say(ContentReasoning(reasoning=str(piece)))
-            case str():
-                self._say(ContentText(text=piece))
-            case Action():
-                self._calls.append(to_call(piece))
-            case Finish():
-                self._finish = piece
-            case Usage():
-                self._usage = piece
-
-    def _say(self, said: ContentText | ContentReasoning) -> None:
-        last = self._content[-1] if self._content else None
-        if isinstance(last, ContentText) and isinstance(said, ContentText):
-            last.text += said.text
-        elif isinstance(last, ContentReasoning) and isinstance(said, ContentReasoning):
-            last.reasoning += said.reasoning
-        else:
-            self._content.append(said)
-
-    def output(self) -> ModelOutput:
-        """Return the response."""
-        only = self._content[0] if len(self._content) == 1 else None
-        data = dict(self._finish.provider_data)
-        message = ChatMessageAssistant(
-            content=only.text if isinstance(only, ContentText) else self._content or "",
-            tool_calls=self._calls or None,
-            model=self._model,
-            source="generate",
-            metadata={PROVIDER_DATA: data} if data else None,
+def _output(model: str, pieces: Sequence[Piece]) -> ModelOutput:
+    """Return the response that consists of these pieces."""
+    content: list[Content] = []
+    for kind, said in groupby((piece for piece in pieces if isinstance(piece, str)), key=type):
+        text = "".join(said)
+        content.append(
+            ContentReasoning(reasoning=text) if kind is Thought else ContentText(text=text)
         )
-        reason = _REASONS.get(self._finish.reason, "unknown")
-        choice = ChatCompletionChoice(message=message, stop_reason=reason)
-        usage = None if self._usage is None else _usage(self._usage)
-        return ModelOutput(model=self._model, choices=[choice], usage=usage)
+    only = content[0] if len(content) == 1 else None
+    finish = _last(pieces, Finish) or Finish("unknown")
+    usage, data = _last(pieces, Usage), dict(finish.provider_data)
+    message = ChatMessageAssistant(
+        content=only.text if isinstance(only, ContentText) else content or "",
+        tool_calls=[to_call(piece) for piece in pieces if isinstance(piece, Action)] or None,
+        model=model,
+        source="generate",
+        metadata={PROVIDER_DATA: data} if data else None,
+    )
+    reason = _REASONS.get(finish.reason, "unknown")
+    choice = ChatCompletionChoice(message=message, stop_reason=reason)
+    return ModelOutput(
+        model=model, choices=[choice], usage=None if usage is None else _usage(usage)
+    )
+
+
+def _last(pieces: Sequence[Piece], kind: type[T]) -> T | None:
+    return next((piece for piece in reversed(pieces) if isinstance(piece, kind)), None)
 
 
 def _usage(usage: Usage) -> ModelUsage:

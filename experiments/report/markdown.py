@@ -8,17 +8,14 @@ from typing import TYPE_CHECKING
 from agent_brain.common.text import count_of
 from agent_brain.experiments.report.words import (
     NOTHING,
-    amounts,
     conclusions,
-    failed_by,
-    interval,
     made_with,
-    percent,
+    row_of,
     why,
 )
 
 if TYPE_CHECKING:
-    from agent_brain.experiments.report.figures import CellReport, Mean
+    from agent_brain.experiments.report.figures import CellReport
     from agent_brain.experiments.report.report import Report
 
 _FAILURES = 30  # more are counted and not listed
@@ -47,28 +44,9 @@ def _cells(report: Report) -> list[str]:
 
 
 def _row(report: Report, one: CellReport) -> dict[str, str]:
-    """Return what the table says of a cell, by the headings of the columns."""
-    name = _text(report.names[one.cell])
-    if not one.cases:
-        return {"cell": name, "passed": "not run"}
-    base = one.cell == report.base
-    return {
-        "cell": f"**{name}** (base)" if base else name,
-        "passed": str(one.passed),
-        "rate": percent(one.passed.rate),
-        "95 % interval": interval(one.passed),
-        "score": _score(one.score),
-        "gained": NOTHING if base else f"+{len(one.gained)}",
-        "lost": NOTHING if base else f"−{len(one.lost)}",
-        "failed otherwise": failed_by(one.outcomes),
-        **amounts(one),
-    }
-
-
-def _score(score: Mean) -> str:
-    if score.low is None or score.high is None:
-        return f"{score.mean:.2f}"
-    return f"{score.mean:.2f} ({score.low:.2f}–{score.high:.2f})"
+    row = row_of(report, one)
+    name = _text(row["cell"])
+    return {**row, "cell": f"**{name}** (base)" if one.cases and one.cell == report.base else name}
 
 
 def _tags(report: Report) -> list[str]:

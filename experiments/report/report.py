@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from itertools import combinations
+from itertools import chain, combinations
 from pathlib import Path
 
 from agent_brain.errors import ExperimentError
@@ -59,9 +59,7 @@ class Report:
     @property
     def cases(self) -> list[CaseResult]:
         """The cases, in the order of cells, tasks and repeats."""
-        return [
-            case for tasks in self.groups.values() for group in tasks.values() for case in group
-        ]
+        return [case for tasks in self.groups.values() for case in chain(*tasks.values())]
 
     @property
     def missing(self) -> int:
@@ -81,14 +79,9 @@ class Report:
     @cached_property
     def cells(self) -> list[CellReport]:
         """The figures of each cell, in order; also of cells without cases."""
-        against = {one.a: one for one in self.comparisons}
+        against = {one.a: (one.gained, one.lost) for one in self.comparisons}
         return [
-            report_cell(
-                cell,
-                [case for group in tasks.values() for case in group],
-                against[cell].gained if cell in against else (),
-                against[cell].lost if cell in against else (),
-            )
+            report_cell(cell, [*chain(*tasks.values())], *against.get(cell, ((), ())))
             for cell, tasks in self.groups.items()
         ]
 
@@ -131,13 +124,8 @@ class Report:
             raise ExperimentError(f"{first} cannot be compared with itself")
         if second == self.base:
             return next(one for one in self.comparisons if one.a == first)
-        pairs = [tuple(pair) for pair in combinations(cells, 2)]
-        pairs[pairs.index((first, second) if (first, second) in pairs else (second, first))] = (
-            first,
-            second,
-        )
-        found = adjust([self._compare(one, other) for one, other in pairs])
-        return next(one for one in found if (one.a, one.b) == (first, second))
+        others = [pair for pair in combinations(cells, 2) if {*pair} != {first, second}]
+        return adjust([self._compare(*pair) for pair in ((first, second), *others)])[0]
 
     @property
     def failures(self) -> list[CaseResult]:
@@ -168,7 +156,7 @@ class Report:
 
     def to_html(self) -> str:
         """Return the report as one page of HTML that needs no other file and no network."""
-        from agent_brain.experiments.report.html import html_page
+        from agent_brain.experiments.report.html.page import html_page
 
         return html_page(self)
 

@@ -13,11 +13,10 @@ from rich.cells import cell_len
 from agent_brain.common.text import count_of
 from agent_brain.experiments.report.words import (
     NOTHING,
-    amounts,
     conclusions,
     failed_by,
-    interval,
     made_with,
+    row_of,
 )
 
 if TYPE_CHECKING:
@@ -81,18 +80,11 @@ def _table(rows: Sequence[Mapping[str, str]], width: int) -> Iterator[str]:
 
 def _row(report: Report, one: CellReport) -> dict[str, str]:
     """Return what the table says of a cell, by the headings of the columns."""
-    name = report.names[one.cell]
+    row = row_of(report, one)
     if not one.cases:
-        return {"cell": name, "passed": "not run"}
-    written = amounts(one)
-    base = one.cell == report.base
-    return written | {
-        "cell": name,
-        "passed": str(one.passed),
-        "95 %": interval(one.passed),
-        "+/−": "base" if base else f"+{len(one.gained)} −{len(one.lost)}",
-        "per pass": written["cost per pass"],
-    }
+        return row
+    counts = "base" if one.cell == report.base else f"{row['gained']} {row['lost']}"
+    return row | {"95 %": row["95 % interval"], "+/−": counts, "per pass": row["cost per pass"]}
 
 
 def _failed(report: Report) -> str:

@@ -11,7 +11,7 @@ from agent_brain.common.text import cut_line
 from agent_brain.experiments.case import CaseResult, Outcome
 
 if TYPE_CHECKING:
-    from agent_brain.experiments.report.figures import CellReport, Rate
+    from agent_brain.experiments.report.figures import CellReport, Mean, Rate
     from agent_brain.experiments.report.report import Report
 
 NOTHING = "–"
@@ -79,6 +79,31 @@ AMOUNTS = (
 def amounts(one: CellReport) -> dict[str, str]:
     """Return the amounts of a cell as they are written, by the headings of their columns."""
     return {amount.title: amount.shown(one) for amount in AMOUNTS}
+
+
+def row_of(report: Report, one: CellReport) -> dict[str, str]:
+    """Return what a table says of a cell, by the headings of the columns."""
+    name = report.names[one.cell]
+    if not one.cases:
+        return {"cell": name, "passed": "not run"}
+    base = one.cell == report.base
+    return {
+        "cell": name,
+        "passed": str(one.passed),
+        "rate": percent(one.passed.rate),
+        "95 % interval": interval(one.passed),
+        "score": _score(one.score),
+        "gained": NOTHING if base else f"+{len(one.gained)}",
+        "lost": NOTHING if base else f"−{len(one.lost)}",
+        "failed otherwise": failed_by(one.outcomes),
+        **amounts(one),
+    }
+
+
+def _score(score: Mean) -> str:
+    if score.low is None or score.high is None:
+        return f"{score.mean:.2f}"
+    return f"{score.mean:.2f} ({score.low:.2f}–{score.high:.2f})"
 
 
 def conclusions(report: Report) -> Iterator[str]:

@@ -9,8 +9,15 @@ import re
 from collections.abc import Sequence
 from fractions import Fraction
 
-from agent_brain.experiments.expressions import ExpressionError, Operation, write, write_number
-from agent_brain.experiments.make_number import Part, combined, solve_parts
+from agent_brain.experiments.expressions import (
+    ExpressionError,
+    Operation,
+    Part,
+    combined,
+    solve_parts,
+    write,
+    write_number,
+)
 
 _THOUGHT = re.compile(r"(\S+) ([-+*/]) (\S+) = (\S+) ")
 

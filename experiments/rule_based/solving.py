@@ -11,11 +11,11 @@ from agent_brain.experiments.expressions import (
     ExpressionError,
     apply,
     expressions_in,
+    make_number,
     operations_of,
     write,
     write_number,
 )
-from agent_brain.experiments.make_number import make_number
 from agent_brain.experiments.rule_based.facts import key, questions_in, shorter, words_of
 from agent_brain.experiments.rule_based.moves import UNKNOWN, Answer, Call
 from agent_brain.experiments.rule_based.sight import Sight

@@ -102,7 +102,8 @@ class CaseRun:
             await program.stop()
 
     def _hooks(self) -> list[Hook]:
-        found: list[Hook] = [] if self._with.model.is_rule_based else [self._pace]
+        model = self._with.models[self._case.cell.model]
+        found: list[Hook] = [] if model.is_rule_based else [self._pace]
         budget = self._case.task.max_cost or self._settings.case_max_cost
         if budget is not None:
             found.append(UsageLedger([UsageBudget("process", cost=budget)]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,7 @@ import anyio
 from agent_brain.brain import Brain
 from agent_brain.common.aio import CLEANUP_SECONDS
 from agent_brain.experiments.case_plan import Case
-from agent_brain.experiments.choices.memories import MemoryChoice, Place
+from agent_brain.experiments.choices.memories import MemoryChoice
 from agent_brain.experiments.choices.models import ModelChoice
 from agent_brain.experiments.choices.nets import NetChoice
 from agent_brain.experiments.settings import Settings
@@ -28,21 +28,21 @@ from agent_brain.usage.ledger import UsageLedger
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Equipment:
-    """What a case is run with.
+    """What cases are run with.
 
     Attributes:
-        net: Its net.
-        memory: Its memory.
-        model: Its model.
+        nets: The nets by name.
+        memories: The memories by name.
+        models: The models by name.
         settings: The settings of the experiment.
         client: Returns the client of Chroma of the folder.
         limits: What calls of models wait for, together.
         ledger: Counts what all cases use; None if nobody asks.
     """
 
-    net: NetChoice
-    memory: MemoryChoice
-    model: ModelChoice
+    nets: Mapping[str, NetChoice]
+    memories: Mapping[str, MemoryChoice]
+    models: Mapping[str, ModelChoice]
     settings: Settings
     client: Callable[[], Any]
     limits: RateLimits
@@ -77,20 +77,19 @@ class Program:
 
     async def start(self, session: str) -> Brain[Any]:
         """Make the memory of a session and a brain over it."""
-        own, task, settings = self._with, self._case.task, self._with.settings
-        place = Place(
-            journal=self._journal, session=session, tenant=self._case.id, client=own.client
-        )
-        memory = self._memory = own.memory.create(self._tools, place)
+        own, task, cell = self._with, self._case.task, self._case.cell
+        place = {"journal": self._journal, "session": session, "tenant": self._case.id}
+        choice = own.memories[cell.memory]
+        memory = self._memory = choice.create(self._tools, client=own.client, **place)
         if memory.durable and memory.session is not None:
             self.sessions[memory.session] = None
         brain: Brain[Any] = Brain(
-            own.net.make(own.model.llm, task.output_type),
+            own.nets[cell.net].make(own.models[cell.model].llm, task.output_type),
             memory,
-            limits=task.limits or settings.limits,
-            stuck=settings.stuck,
+            limits=task.limits or own.settings.limits,
+            stuck=own.settings.stuck,
             hooks=self._hooks,
-            trace=settings.trace and offers(memory, "record_call"),
+            trace=own.settings.trace and offers(memory, "record_call"),
         )
         await brain.open()
         return brain

@@ -15,7 +15,6 @@ from agent_brain.common.aio import CLEANUP_SECONDS, maybe_await
 from agent_brain.common.pool import work_off
 from agent_brain.experiments.case import CaseResult
 from agent_brain.experiments.case_plan import Case
-from agent_brain.experiments.cells import Cell
 from agent_brain.experiments.choices.memories import MemoryChoice
 from agent_brain.experiments.choices.models import ModelChoice
 from agent_brain.experiments.choices.nets import NetChoice
@@ -82,12 +81,16 @@ class Runner:
         self._left = [case for case in cases if case.id not in store.kept]
         self._store = store
         self._settings = settings
-        self._nets = nets
-        self._memories = memories
-        self._models = models
-        self._limits = RateLimits()
+        self._with = Equipment(
+            nets=nets,
+            memories=memories,
+            models=models,
+            settings=settings,
+            client=store.client,
+            limits=RateLimits(),
+            ledger=None if settings.max_cost is None else UsageLedger(),
+        )
         self._running: Counter[str] = Counter()  # cases by model
-        self._ledger = None if settings.max_cost is None else UsageLedger()
         self._judged = 0.0  # US dollars
         self._begun = 0.0
         self._done = [store.kept[case.id] for case in cases if case.id in store.kept]
@@ -100,7 +103,7 @@ class Runner:
         await self._tell(on_progress, None)
         if not self._left:
             return
-        models = [self._models[name] for name in {case.cell.model for case in self._left}]
+        models = [self._with.models[name] for name in {case.cell.model for case in self._left}]
         try:
             for model in models:
                 if model.llm is not None:
@@ -127,7 +130,7 @@ class Runner:
             self._running[model] -= 1
 
     async def _run_and_keep(self, case: Case, on_progress: OnProgress | None) -> None:
-        run = CaseRun(case, self._equipment(case.cell))
+        run = CaseRun(case, self._with)
         result = await run.run()
         self._judged += result.judge_cost
         await self._store.keep(result, run.journal if self._settings.keep_sessions else None)
@@ -135,28 +138,16 @@ class Runner:
         self._of_cell[case.cell] -= 1
         await self._tell(on_progress, result)
 
-    def _equipment(self, cell: Cell) -> Equipment:
-        return Equipment(
-            net=self._nets[cell.net],
-            memory=self._memories[cell.memory],
-            model=self._models[cell.model],
-            settings=self._settings,
-            client=self._store.client,
-            limits=self._limits,
-            ledger=self._ledger,
-        )
-
     def _has_room(self, case: Case) -> bool:
         model = case.cell.model
         return self._running[model] < self._settings.at_once_for(model)
 
     def _may_begin(self) -> bool:
         most, seconds = self._settings.max_cost, self._settings.max_seconds
+        ledger = self._with.ledger
         if seconds is not None and time.monotonic() - self._begun >= seconds:
             return False
-        if most is None or self._ledger is None:
-            return True
-        return self._ledger.usage().known_cost + self._judged < most
+        return most is None or ledger is None or ledger.usage().known_cost + self._judged < most
 
     async def _tell(self, on_progress: OnProgress | None, last: CaseResult | None) -> None:
         if on_progress is not None:

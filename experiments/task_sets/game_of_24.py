@@ -12,16 +12,16 @@ from random import Random
 
 from agent_brain.common.values import is_count
 from agent_brain.errors import ExperimentError
-from agent_brain.experiments.checks import Reply, Verdict
+from agent_brain.experiments.checks import Reply, Verdict, verdict
 from agent_brain.experiments.expressions import (
     ExpressionError,
     expressions_in,
+    make_number,
     numbers_of,
     value_of,
     write,
     write_number,
 )
-from agent_brain.experiments.make_number import make_number
 from agent_brain.experiments.task import Task
 
 TARGET = 24
@@ -64,18 +64,16 @@ def check_expression(text: str, numbers: tuple[int, ...], target: int = TARGET) 
         for one in expressions_in(part)
     ]
     if not found:
-        return Verdict(passed=False, score=0.0, reason="It holds no expression")
+        return verdict("It holds no expression", passed=False)
     last = found[-1]
     try:
         value = value_of(last)
     except ExpressionError as error:
-        return Verdict(passed=False, score=0.0, reason=f"{write(last)}: {error}")
+        return verdict(f"{write(last)}: {error}", passed=False)
     if sorted(numbers_of(last)) != sorted(numbers):
         wanted = ", ".join(map(str, numbers))
-        reason = f"{write(last)} does not use each of {wanted} once"
-        return Verdict(passed=False, score=0.0, reason=reason)
-    reason = f"{write(last)} = {write_number(value)}"
-    return Verdict(passed=value == target, score=float(value == target), reason=reason)
+        return verdict(f"{write(last)} does not use each of {wanted} once", passed=False)
+    return verdict(f"{write(last)} = {write_number(value)}", passed=value == target)
 
 
 def _task(numbers: tuple[int, ...], name: str, seed: int) -> Task:

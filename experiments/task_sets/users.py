@@ -33,11 +33,13 @@ class Telling:
     """The sessions of a user, and what is asked in the last one.
 
     Args:
+        name: The ID of the task.
         random: Random numbers.
         judge: A model that judges answers; None to check them by their words.
     """
 
-    def __init__(self, random: Random, judge: LLM | None) -> None:
+    def __init__(self, name: str, random: Random, judge: LLM | None) -> None:
+        self.name = name
         self.random = random
         self.judge = judge
         self.asked, self.other, *others = random.sample(_OWN, 5)
@@ -46,7 +48,6 @@ class Telling:
 
     def task(
         self,
-        name: str,
         tag: str,
         *,
         later: Sequence[str] = (),
@@ -59,7 +60,6 @@ class Telling:
         """Return the task: facts among small talk, a session for each of ``later``, a question.
 
         Args:
-            name: Its ID.
             tag: Its kind.
             later: What the user says in later sessions.
             passes: A regular expression of answers that pass.
@@ -78,7 +78,7 @@ class Telling:
         begun = [(f"{n}", text) for n, texts in enumerate(sessions, 1) for text in texts]
         asked = {self.asked: expected, **({self.other: self.values[self.other]} if other else {})}
         return Task(
-            id=name,
+            id=self.name,
             turns=[
                 *(Turn(text=text, session=session) for session, text in begun),
                 *(
@@ -96,11 +96,10 @@ class Telling:
         )
 
 
-def update(name: str, telling: Telling) -> Task:
+def update(telling: Telling) -> Task:
     """Return a task in which something has changed."""
     new = code(telling.random)
     return telling.task(
-        name,
         "update",
         later=[f"Something has changed: the {telling.asked} is now {new}."],
         passes=rf"(?s)^(?!.*{telling.value}).*{new}",
@@ -109,11 +108,10 @@ def update(name: str, telling: Telling) -> Task:
     )
 
 
-def preference(name: str, telling: Telling) -> Task:
+def preference(telling: Telling) -> Task:
     """Return a task in which the user says how to be answered, in all conversations."""
     word = telling.random.choice(_WORDS)
     return telling.task(
-        name,
         "preference",
         later=[f"From now on, always end your answers with the word {word}."],
         passes=rf"(?s){telling.value}.*\b{word}\W*$",
@@ -121,10 +119,9 @@ def preference(name: str, telling: Telling) -> Task:
     )
 
 
-def deletion(name: str, telling: Telling) -> Task:
+def deletion(telling: Telling) -> Task:
     """Return a task in which the user has something forgotten."""
     return telling.task(
-        name,
         "deletion",
         later=[f"Please forget the {telling.asked}."],
         passes=rf"(?s)^(?!.*{_CODE})",
@@ -134,10 +131,9 @@ def deletion(name: str, telling: Telling) -> Task:
     )
 
 
-def absent(name: str, telling: Telling) -> Task:
+def absent(telling: Telling) -> Task:
     """Return a task that asks for what the user has never said."""
     return telling.task(
-        name,
         "absent",
         later=["I have lost my notes."],
         passes=rf"(?s)^(?!.*{_CODE})",
@@ -147,7 +143,7 @@ def absent(name: str, telling: Telling) -> Task:
     )
 
 
-def contradiction(name: str, telling: Telling) -> Task:
+def contradiction(telling: Telling) -> Task:
     """Return a task in which a page says something else than the user."""
     place, lie = telling.random.choice(PLACES), code(telling.random)
     page = f"The code of the {place} is {code(telling.random)}. The {telling.asked} is {lie}."
@@ -158,7 +154,6 @@ def contradiction(name: str, telling: Telling) -> Task:
         return page
 
     return telling.task(
-        name,
         "contradiction",
         later=[f"What is the code of the {place}?"],
         passes=rf"(?s)^(?!.*{lie}).*{telling.value}",
@@ -174,4 +169,4 @@ KINDS = (update, preference, deletion, absent, contradiction)
 def user_task(random: Random, name: str, judge: LLM | str | None = None) -> Task:
     """Return a task, by its place of one of the five kinds."""
     make = KINDS[(int(name.rpartition("-")[2]) - 1) % len(KINDS)]
-    return make(name, Telling(random, None if judge is None else resolve_llm(judge)))
+    return make(Telling(name, random, None if judge is None else resolve_llm(judge)))

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 RULES = {  # models that are programs; imported by name, as they build on this package
     "demo": ("agent_brain.demo", "DemoLLM"),
-    "rule-based": ("agent_brain.experiments.rule_based", "RuleBasedLLM"),
+    "rule-based": ("agent_brain.experiments.rule_based.llm", "RuleBasedLLM"),
 }
 
 made_of_names: WeakSet[LLM] = WeakSet()

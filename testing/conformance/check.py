@@ -5,12 +5,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import anyio
 
 from agent_brain.common.aio import maybe_await
 
+T = TypeVar("T")
 Make: TypeAlias = Callable[..., Awaitable[Any]]
 Behaviour: TypeAlias = Callable[..., Awaitable[None]]
 
@@ -115,6 +116,24 @@ async def expect_error(doing: Awaitable[object], error: type[Exception], what: s
     except error:
         return
     raise AssertionError(f"{what}: expected {error.__name__}, but nothing was raised")
+
+
+async def both(call: Callable[[], Awaitable[T]]) -> list[T]:
+    """Return what two calls at once return."""
+    results: list[T] = []
+
+    async def keep() -> None:
+        results.append(await call())
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(keep)
+        group.start_soon(keep)
+    return results
+
+
+def look_up(word: str) -> str:
+    """Look up a word."""
+    return word
 
 
 def ids(messages: Iterable[Any]) -> list[str]:

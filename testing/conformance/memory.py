@@ -24,6 +24,7 @@ from agent_brain.testing.conformance.check import (
     expect,
     expect_true,
     ids,
+    look_up,
     needs,
 )
 from agent_brain.testing.conformance.journaled import JOURNALED
@@ -451,8 +452,3 @@ async def tools_passed_to_it_are_offered(memory: Memory) -> None:
     found = sorted(memory.available_tools)
     expect_true("look_up" in found, f"available_tools lacks a tool that was passed: {found}")
     expect_true("look_up" in memory.offered_tools(), "offered_tools() lacks it")
-
-
-def look_up(word: str) -> str:
-    """Look up a word."""
-    return word

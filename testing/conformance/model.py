@@ -6,6 +6,7 @@ import inspect
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, get_args
 
 import anyio
@@ -19,9 +20,11 @@ from agent_brain.states.usage import Usage
 from agent_brain.testing.conformance.check import (
     Check,
     behaviours,
+    both,
     expect,
     expect_error,
     expect_true,
+    look_up,
 )
 from agent_brain.tools.action import Action
 from agent_brain.tools.function import FunctionTool
@@ -144,7 +147,7 @@ async def structured_output_can_be_requested(llm: LLM) -> None:
 
 async def messages_and_tools_are_not_modified(llm: LLM) -> None:
     """Copy what you get before you change it: it belongs to the memory."""
-    messages, tool = list(HELLO), _tool()
+    messages, tool = list(HELLO), FunctionTool(look_up)
     before = (list(HELLO), str(tool.to_dict()))
     await _ask(llm, messages, tools=[tool])
     expect((messages, str(tool.to_dict())), before, "messages and tools after the call")
@@ -152,15 +155,9 @@ async def messages_and_tools_are_not_modified(llm: LLM) -> None:
 
 async def concurrent_calls_both_answer(llm: LLM) -> None:
     """Keep the data of a call in local variables: one object serves many calls at once."""
-    answers: list[str] = []
-
-    async def ask() -> None:
-        answers.append(_text(await _ask(llm)))
-
-    async with anyio.create_task_group() as group:
-        group.start_soon(ask)
-        group.start_soon(ask)
-    expect([bool(text.strip()) for text in answers], [True, True], "whether both answered")
+    answers = await both(partial(_ask, llm))
+    said = [bool(_text(pieces).strip()) for pieces in answers]
+    expect(said, [True, True], "whether both answered")
 
 
 async def a_stream_can_be_closed_early(llm: LLM) -> None:
@@ -222,19 +219,11 @@ class _Shape(BaseModel):
     answer: str
 
 
-def _tool() -> FunctionTool:
-    def look_up(word: str) -> str:
-        """Look up a word."""
-        return word
-
-    return FunctionTool(look_up)
-
-
 async def _ask(
     llm: LLM, messages: Sequence[Message] = HELLO, *, offer: bool = False, **options: Any
 ) -> list[Piece]:
     if offer and llm.supports_tools:
-        options["tools"] = [_tool()]
+        options["tools"] = [FunctionTool(look_up)]
     async with closing(llm.stream(messages, **options)) as pieces:
         return [piece async for piece in pieces]
 

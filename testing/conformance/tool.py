@@ -8,9 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import anyio
-
-from agent_brain.testing.conformance.check import Check, behaviours, expect, expect_true
+from agent_brain.testing.conformance.check import Check, behaviours, both, expect, expect_true
 from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.calling import call_tool
@@ -114,15 +112,7 @@ async def a_call_returns_text(case: _Case) -> None:
 
 async def concurrent_calls_both_finish(case: _Case) -> None:
     """Keep the data of a call in local variables: one tool serves many calls at once."""
-    results: list[str] = []
-
-    async def call() -> None:
-        results.append(await case.call())
-
-    async with anyio.create_task_group() as group:
-        group.start_soon(call)
-        group.start_soon(call)
-    expect(len(results), 2, "results")
+    expect(len(await both(case.call)), 2, "results")
 
 
 async def a_call_does_not_modify_the_tool(case: _Case) -> None:

@@ -6,8 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from agent_brain.cli.compare.entries import Entry, short_name
-from agent_brain.cli.compare.settings import ExperimentFile, read_experiment_file, refuse
+from agent_brain.cli.compare.file import (
+    Entry,
+    ExperimentFile,
+    read_experiment_file,
+    refuse,
+    short_name,
+)
 from agent_brain.cli.exit_codes import UserError
 from agent_brain.common.references import is_reference
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from agent_brain.experiments.task_sets import gsm8k
+from agent_brain.experiments import gsm8k
 from scripts import fetch_task_sets
 from scripts.fetch_task_sets import TASK_SETS, FetchError, TaskSet, fetch, main
 

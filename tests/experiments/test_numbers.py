@@ -17,13 +17,13 @@ from agent_brain.experiments.expressions import (
     ExpressionError,
     Operation,
     expressions_in,
+    make_number,
     numbers_of,
     operations_of,
     read_expression,
     value_of,
     write,
 )
-from agent_brain.experiments.make_number import make_number
 from agent_brain.experiments.rule_based.llm import RuleBasedLLM
 from agent_brain.experiments.task_sets.game_of_24 import check_expression, game24
 from agent_brain.experiments.task_sets.word_problems import gsm8k

@@ -11,7 +11,7 @@ from pydantic import BaseModel, TypeAdapter
 from agent_brain import Brain
 from agent_brain.demo import DemoLLM
 from agent_brain.errors import ExperimentError
-from agent_brain.experiments.rule_based import RuleBasedLLM
+from agent_brain.experiments import RuleBasedLLM
 from agent_brain.experiments.rule_based.moves import Answer, Call, Data
 from agent_brain.experiments.rule_based.slips import mistaken
 from agent_brain.memories import Message, VectorMemory

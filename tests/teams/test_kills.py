@@ -23,7 +23,7 @@ from agent_brain.memories import (
     Role,
     SQLiteJournal,
 )
-from agent_brain.teams.result import TeamResult
+from agent_brain.teams.run import TeamResult
 from agent_brain.testing import ModelCall
 from agent_brain.tools import Action
 from tests.nets.models import FunctionLLM

@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from collections.abc import Sequence
 from typing import Any
 
-from agent_brain.experiments.case import CaseResult, TaskInfo
-from agent_brain.experiments.report.html.case_test import commands, make_test
-from agent_brain.experiments.report.html.kept_sessions import KeptSession, KeptSessions, last_run
+from agent_brain.experiments.case import CaseResult, ExperimentInfo, TaskInfo
+from agent_brain.experiments.report.html.kept_sessions import (
+    KeptSession,
+    last_run,
+    read_sessions,
+)
 from agent_brain.experiments.report.html.outcomes import troubles, went_wrong
 from agent_brain.experiments.report.html.steps import StepWriter
 from agent_brain.experiments.report.html.texts import Once, cut_all, hide_secrets
 from agent_brain.experiments.report.report import Report
-from agent_brain.testing.exported_run import ExportError
+from agent_brain.experiments.store import SESSIONS
+from agent_brain.memories.journal.base import Journal
+from agent_brain.memories.journal.ram import RamJournal
+from agent_brain.memories.journal.sqlite.journal import SQLiteJournal
+from agent_brain.recording.reading import run_of_parts
+from agent_brain.testing.export import write_test
+from agent_brain.testing.exported_run import ExportError, export_run
 
 MOST_BYTES = 20_000_000
 """Of the steps of all cases in a report's file."""
+LONGEST = 60_000  # characters of a test
 
 
 class CaseData:
@@ -44,14 +56,13 @@ class CaseData:
     async def read(self) -> None:
         """Read the sessions of the cases: of those that failed first, then of the others."""
         cases = self._report.cases
-        kept = KeptSessions(self._report.folder)
-        try:
+        file = None if self._report.folder is None else self._report.folder / SESSIONS
+        kept = SQLiteJournal(file, readonly=True) if file is not None and file.exists() else None
+        async with kept or RamJournal() as journal:
             for case in sorted(cases, key=lambda one: one.passed):
-                self.cases[case.id] = hide_secrets(await self._case(case, kept))
-        finally:
-            await kept.aclose()
+                self.cases[case.id] = hide_secrets(await self._case(case, journal))
 
-    async def _case(self, case: CaseResult, kept: KeptSessions) -> dict[str, Any]:
+    async def _case(self, case: CaseResult, journal: Journal) -> dict[str, Any]:
         about = self._about(case)
         if not case.sessions:
             return about | {"missing": "The sessions of this case were not kept."}
@@ -59,7 +70,7 @@ class CaseData:
             self.left_out += 1
             return about | {"missing": "The steps are left out, to keep this file small."}
         try:
-            sessions = await kept.of(case)
+            sessions = await read_sessions(journal, case)
         except Exception as error:  # a damaged file does not hide the figures
             return about | {"missing": f"The sessions cannot be read: {error}"}
         if not sessions:
@@ -118,3 +129,38 @@ def _of_last_run(
         if run and part.step is not None and part.step.run_id == run.run_id
     ]
     return last or steps
+
+
+def make_test(
+    info: ExperimentInfo, case: CaseResult, sessions: Sequence[KeptSession], expected: str
+) -> str:
+    """Return a pytest file that repeats the last run of a case.
+
+    Raises:
+        ExportError: It cannot be made; the text says why.
+    """
+    if (run := last_run(sessions)) is None:
+        raise ExportError("The beginning of the run is not kept")
+    recorded = run_of_parts(run.parts, run.calls)
+    exported = export_run(recorded, net=info.nets[case.net], answer=case.answer)
+    text = write_test(exported, re.sub(r"\W+", "_", f"{case.task}_{case.net}").strip("_"))
+    if len(text) > LONGEST:
+        raise ExportError(f"It would have {len(text):,} characters")
+    told = " ".join(f"The experiment expected: {expected}".split())[:400]
+    return (
+        f"# Task {case.task!r}, done by {case.cell}: {case.outcome.value}.\n# {told}\n"
+        "# Change what is asserted to what should have happened, and it fails until it does.\n"
+        f"{text}"
+    )
+
+
+def commands(info: ExperimentInfo, case: CaseResult) -> list[str]:
+    """Return the commands that show a case's sessions and make a test of the last one."""
+    if not case.sessions:
+        return []
+    names = [*map(shlex.quote, case.sessions)]
+    where = f"--journal {SESSIONS} --tenant {shlex.quote(case.id)}"
+    shown = [f"agent-brain sessions show {name} {where} --full" for name in names]
+    export = f"agent-brain sessions export {names[-1]} {where} -o "
+    net = "" if info.nets[case.net] == "react" else f" --net {shlex.quote(info.nets[case.net])}"
+    return [*shown, f"{export}test_case.py --as test{net}", f"{export}case.json --as cassette"]

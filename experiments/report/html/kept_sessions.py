@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import aclosing
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 from agent_brain.experiments.case import CaseResult
-from agent_brain.memories.journal.entry import Entry
-from agent_brain.memories.journal.sqlite.journal import SQLiteJournal
+from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.sessions.timeline import Part, split_parts
 from agent_brain.memories.store.kinds import RECORDED_CALL
 from agent_brain.memories.store.session import session_key
 from agent_brain.memories.trace.chunks import ChunkReader
 from agent_brain.memories.trace.recorded_call import RecordedCall
-
-FILE = "sessions.db"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,35 +64,11 @@ def last_run(sessions: Sequence[KeptSession]) -> KeptRun | None:
     return KeptRun(run, parts, [call for call in session.calls if call.run_id == run])
 
 
-class KeptSessions:
-    """The file of an experiment's sessions, opened for reading.
-
-    Args:
-        folder: The folder of the experiment; None if it has none.
-    """
-
-    def __init__(self, folder: Path | None) -> None:
-        path = None if folder is None else folder / FILE
-        self._journal = (
-            None if path is None or not path.exists() else SQLiteJournal(path, readonly=True)
-        )
-
-    async def of(self, case: CaseResult) -> list[KeptSession]:
-        """Return the sessions of a case; empty if they are not kept."""
-        if self._journal is None:
-            return []
-        found = [await self._read(self._journal, case.id, name) for name in case.sessions]
-        return [session for session in found if session.parts]
-
-    async def aclose(self) -> None:
-        """Close the file."""
-        if self._journal is not None:
-            await self._journal.aclose()
-
-    async def _read(self, journal: SQLiteJournal, case: str, name: str) -> KeptSession:
-        entries: list[Entry] = []
-        pages = journal.pages(session_key(name, case), history=True)
-        async with aclosing(pages) as found:
-            async for page in found:
-                entries += page
-        return KeptSession(name, [*split_parts(entries)], [*ChunkReader().read(entries)])
+async def read_sessions(journal: Journal, case: CaseResult) -> list[KeptSession]:
+    """Return the sessions of a case; empty if they are not kept."""
+    found = []
+    for name in case.sessions:
+        entries = await journal.read(session_key(name, case.id), history=True)
+        parts, calls = [*split_parts(entries)], [*ChunkReader().read(entries)]
+        found.append(KeptSession(name, parts, calls))
+    return [session for session in found if session.parts]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from agent_brain.experiments.case import Outcome
-from agent_brain.experiments.report.html import html_page
+from agent_brain.experiments.report.html.page import html_page
 from agent_brain.experiments.report.html.texts import LONGEST, cut
 from agent_brain.experiments.report.report import Report
 from tests.experiments.html.kept import HOSTILE

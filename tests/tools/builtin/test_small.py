@@ -11,8 +11,7 @@ import pytest
 from agent_brain import Brain, Message, MessagesMemory, react
 from agent_brain.memories import Role
 from agent_brain.memories.views.truncated_results import read_result
-from agent_brain.testing import FakeMemory, ScriptedLLM
-from agent_brain.testing.conformance import tool_conformance
+from agent_brain.testing import FakeMemory, ScriptedLLM, tool_conformance
 from agent_brain.tools import Action, InputNeeded, ToolContext, ToolError, call_tool
 from agent_brain.tools.builtin import (
     ask_user,
