@@ -15,7 +15,7 @@ from agent_brain.branches import run_branches
 from agent_brain.common.aio import CLEANUP_SECONDS
 from agent_brain.common.secrets import get_logger, scrub
 from agent_brain.common.text import to_compact_json, to_text
-from agent_brain.decision import is_stuck, next_node, stops_before
+from agent_brain.decision import next_node, stops_before
 from agent_brain.errors import (
     BrainDefinitionError,
     BrainUseError,
@@ -67,9 +67,9 @@ from agent_brain.states.pipeline import STATE, Observation, Pipeline, hooks_of, 
 from agent_brain.states.work import (
     Clock,
     OutOfTimeError,
-    RaisedAtYield,
     StreamItem,
     Work,
+    next_item,
     perform,
     relay,
 )
@@ -221,109 +221,82 @@ class Engine:
 
     async def steps(self) -> AsyncGenerator[Event, None]:  # noqa: C901, PLR0915 - one loop
         """Yield events until the net ends or a limit is reached."""
-        memory, record, budget = self.memory, self._record, self.budget
+        memory, record, budget, late = self.memory, self._record, self.budget, self.late
         note, reads, pace, steering = record.note, self.reads, self._pace, self.steering
-        late = self.late
-        hooks, around, called = self.hooks, self._around, self._calls.events
+        plain, around, called = self.hooks is None, self._around, self._calls.events
         node = None if self.over else self._current()
         while node is not None:
             reached = None if self.reason else budget.reached(memory.control)
             if steering is not None and steering.pending and not self.reason:
-                for received in await self._receive(steering):
-                    yield received
+                late += await self._receive(steering)
                 reached = reached or steering.stopping
             if reached and not await self._may_run(node, reached):
                 node = await self._stop(reached)
                 continue
             self._enter(node)
-            if reads is True:
-                late.append(StateEntered(at=self.at))
-                while late and not self._unwritten:
-                    yield late.pop(0)
+            for event in self._due() if late else ():
+                yield event
             stream: AsyncIterator[StreamItem] | None = None
             try:
-                if hooks is not None:
-                    await self._begin(node, hooks)
-                elif node.on_enter and self.key not in memory.control.entered:
-                    await node.state.on_enter(memory)
-                stream = node.state.run(memory)
-                if hooks is not None and hooks.debug is not None:
-                    stream = hooks.debug.watch(stream, node.state, node.name)
-                if around:
-                    stream = surrounded(stream, partial(self._inside, node))
-                running = stream
-                items: AsyncIterator[StreamItem] | None = running
-                while items is not None:
-                    current, items = items, None
-                    while True:
-                        working = in_step.set(True)
+                by_itself = plain and not node.on_enter
+                stream = node.state.run(memory) if by_itself else await self._open(node)
+                failed: Exception | None = None  # the work, whose error is raised at the yield
+                while True:
+                    working = in_step.set(True)
+                    try:
+                        item = await (anext(stream) if not failed else next_item(stream, failed))
+                    except StopAsyncIteration:
+                        break
+                    finally:
+                        in_step.reset(working)
+                    failed = None
+                    if not isinstance(item, Work):
+                        noted = note(item)
+                        if reads is True or (reads and reads(noted)):
+                            yield noted
+                        elif pace is not None:
+                            await pace.keep()
+                        continue
+                    for event in self._due() if called else ():
+                        yield event
+                    try:
+                        events = perform(item, self) if item.clock else item.events(self)
+                        if around:
+                            events = surrounded(events, partial(self._inside, node))
                         try:
-                            item = await anext(current)
-                        except StopAsyncIteration:
-                            break
+                            async for event in events:
+                                self._unwritten = False  # the work has written it
+                                for due in self._due() if late else ():
+                                    yield due
+                                noted = note(event)
+                                if reads is True or (reads and reads(noted)):
+                                    yield noted
+                                elif pace is not None:
+                                    await pace.keep()
                         finally:
-                            in_step.reset(working)
-                        if not isinstance(item, Work):
-                            noted = note(item)
-                            if reads is True or (reads and reads(noted)):
-                                yield noted
-                            elif pace is not None:
-                                await pace.keep()
-                            continue
-                        while called:  # by the memory
-                            yield called.pop(0)
-                        try:
-                            events = perform(item, self) if item.clock else item.events(self)
-                            if around:
-                                events = surrounded(events, partial(self._inside, node))
-                            try:
-                                async for event in events:
-                                    self._unwritten = False  # the work has written it
-                                    while late:
-                                        yield late.pop(0)
-                                    noted = note(event)
-                                    if reads is True or (reads and reads(noted)):
-                                        yield noted
-                                    elif pace is not None:
-                                        await pace.keep()
-                            finally:
-                                await events.aclose()
-                        except FinalError:  # which is not the state's to handle
-                            raise
-                        except Exception as error:  # raised where the state waits
-                            items = RaisedAtYield(running, error)
-                        if items is not None or record.report.waits is not None:
-                            break
+                            await events.aclose()
+                    except FinalError:  # which is not the state's to handle
+                        raise
+                    except Exception as error:
+                        failed = error
+                    if failed is None and record.report.waits is not None:
+                        break
             except BaseException as error:
-                await self._leave_hurt(node, stream, error)
-                if not self._is_out_of_budget(error) and not await self._fail(node, error):
+                if not await self._leave_hurt(node, stream, error):
                     raise
             else:
                 if UNYIELDED:
-                    self._name_unyielded(node)
+                    _name_unyielded(node)
                 if node.on_exit or record.report.waits is not None:
                     await self._exit(node, stream)
-            leaving = self._close_step(node) if hooks is None else self._leave(node)
-            node, events_of_leaving = await leaving
-            while called:
-                yield called.pop(0)
+            node = await (self._close_step(node) if plain else self._leave(node))
+            for event in self._due() if called or late else ():
+                yield event
             if self._calls.error is not None:
                 raise self._calls.error
-            late += events_of_leaving
-            while late and not self._unwritten:
-                yield late.pop(0)
-        while called:
-            yield called.pop(0)
+        for event in self._due() if called else ():
+            yield event
         self.reason = self.reason or StopReason.DONE
-
-    async def _begin(self, node: Node, hooks: Pipeline) -> None:
-        """Tell the hooks that observe states that a step begins, and call ``on_enter``."""
-        if hooks.state:
-            self._observation = Observation(STATE, hooks.state, self._request(node))
-            await self._observation.begin()
-        if node.on_enter and self.key not in self.memory.control.entered:
-            with self._inside(node):
-                await node.state.on_enter(self.memory)
 
     def _inside(self, node: Node) -> AbstractContextManager[object]:
         """Return what hooks put around the state."""
@@ -339,6 +312,14 @@ class Engine:
             at=self.at,
             memory=self.memory,
         )
+
+    def _due(self) -> list[Event]:
+        """Return the events that are to be yielded now; each once."""
+        late, called = self.late, self._calls.events
+        due, called[:] = [*called], []
+        if not self._unwritten:
+            due, late[:] = due + late, []
+        return due
 
     async def _receive(self, steering: Steering) -> list[MessageReceived]:
         """Record the messages that were sent to the run."""
@@ -358,8 +339,24 @@ class Engine:
         self._delegated, self._has_forked, self.resumed = None, self.resumed, False
         self.at = at = Position(self.run_id, self.budget.control.step, node.name, self.path)
         self._record.begin_step(at)
+        if self.reads is True:
+            self.late.append(StateEntered(at=at))
         if UNYIELDED:  # of states that failed
             UNYIELDED.clear()
+
+    async def _open(self, node: Node) -> AsyncIterator[StreamItem]:
+        """Return the stream of a state that hooks look at, or that is entered with a method."""
+        hooks, state = self.hooks, node.state
+        if hooks is not None and hooks.state:
+            self._observation = Observation(STATE, hooks.state, self._request(node))
+            await self._observation.begin()
+        if node.on_enter and self.key not in self.memory.control.entered:
+            with self._inside(node):
+                await state.on_enter(self.memory)
+        stream = state.run(self.memory)
+        if hooks is not None and hooks.debug is not None:
+            stream = hooks.debug.watch(stream, state, node.name)
+        return surrounded(stream, partial(self._inside, node)) if self._around else stream
 
     async def _exit(self, node: Node, stream: object) -> None:
         """Close the stream of a state, which may not be exhausted, and call ``on_exit``.
@@ -374,42 +371,26 @@ class Engine:
             elif node.on_exit:
                 await node.state.on_exit(self.memory)
 
-    def _name_unyielded(self, node: Node) -> None:
-        """Log which model calls a state has made and not yielded."""
-        state = getattr(node.state, "wrapped", node.state)
-        runs = [vars(kind).get("run") for kind in type(state).__mro__]
-        given = vars(state).values()  # such as the function of a FunctionState or a MapState
-        own = {getattr(function, "__code__", None) for function in (*runs, *given)}
-        found = {kind for maker, kind in UNYIELDED if maker in own}
-        UNYIELDED.clear()
-        if not found:  # they are of other runs, whose states have failed
-            return
-        kinds = ", ".join(sorted(found))
-        log.warning(
-            "State %r (%s) has made a %s and not yielded it, so the model was not called: write "
-            "'yield call' in its run() or function",
-            node.name,
-            type(node.state).__name__,
-            kinds,
-        )
-
     def _note_entered(self, node: Node) -> None:
         entered = self.memory.control.entered
         if node.on_enter and self.key not in entered:
             entered.append(self.key)
 
-    async def _leave_hurt(self, node: Node, stream: object, error: BaseException) -> None:
+    async def _leave_hurt(self, node: Node, stream: object, error: BaseException) -> bool:
         """Leave a state that raised; note in ``error`` which state it was.
+
+        Returns:
+            Whether the net or the run goes on, so that the error is not raised.
 
         Raises:
             StateCancelledError: ``error`` is a cancellation that is not meant for the run.
         """
         failure = failure_of(error, node.name, type(node.state).__name__)
+        report = self._record.report
         try:
             with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
                 await self._exit(node, stream)
         finally:
-            report = self._record.report
             report.unfinished = True
             if report.inner:
                 self._record.say(report.inner, None)
@@ -422,14 +403,11 @@ class Engine:
             failure.add_note(f"Raised in state {node.name!r} ({type(node.state).__name__})")
         if failure is not error:
             raise failure from error
-
-    def _is_out_of_budget(self, error: BaseException) -> bool:
-        """Return whether the state failed as work could not begin: the run then ends."""
-        if not isinstance(error, LimitReachedError) or self.left:
-            return False
-        report, self._record.used = self._record.report, True
-        report.cut = report.cut or self.budget.refusal()  # of a call of the memory
-        return True
+        if isinstance(error, LimitReachedError) and not self.left:  # the run ends with the step
+            self._record.used = True
+            report.cut = report.cut or self.budget.refusal()  # of a call of the memory
+            return True
+        return await self._fail(node, error)
 
     async def _fail(self, node: Node, error: BaseException) -> bool:
         """Record an error that leads to another state; return whether the net has such an edge."""
@@ -444,12 +422,12 @@ class Engine:
             await close_open_calls(self.memory, f"state {node.name!r} failed")
         return True
 
-    async def _leave(self, node: Node) -> tuple[Node | None, list[Event]]:
+    async def _leave(self, node: Node) -> Node | None:
         """End a step, as :meth:`_close_step` does, and tell the hooks that observe states."""
         observation = self._observation
         try:
             with self._inside(node):
-                following, events = await self._close_step(node)
+                following = await self._close_step(node)
         except BaseException as error:
             if observation is not None:
                 await observation.fail(error)
@@ -458,10 +436,10 @@ class Engine:
             if (failed := self._record.report.error) is not None:
                 await observation.fail(failed, cut=False)
             await observation.end(None if following is None else following.name)
-        return following, events
+        return following
 
-    async def _close_step(self, node: Node) -> tuple[Node | None, list[Event]]:
-        """End a step; return the next state and the events to yield before it."""
+    async def _close_step(self, node: Node) -> Node | None:
+        """End a step; return the next state."""
         report, at = self._record.report, self.at
         if self._record.open_responses:
             self._record.count_open_responses()
@@ -484,8 +462,10 @@ class Engine:
         if node.on_enter and self.key in control.entered:
             control.entered.remove(self.key)
         failed = None if report.error is None else error_text(report.error)
-        mark, known = self._fingerprint(node), self._paraphrases
-        mark = mark if known is None else await self._same(known, node, mark)
+        told = report.finished or report.said or report.thought or report.error
+        mark = self._fingerprint(node) if told and self.stuck is not None else None
+        if mark is not None and self._paraphrases is not None:
+            mark = await self._same(self._paraphrases, node, mark)
         if self.path:
             control.check_notes(node.name)
             said = "" if name else await self._said()
@@ -495,27 +475,27 @@ class Engine:
             control.advance(name, left=node.name, error=failed)
             if following is None and self._durable:
                 await self._keep_answer()
-        verdict = None
-        if mark is not None and self.stuck is not None:
-            verdict = self.stuck.look(control, mark)
+        verdict = None if mark is None or self.stuck is None else self.stuck.look(control, mark)
         if self._ends_steps:
             await self._write_step(following)
-        exited = StateExited(name, report.error, at=at)
-        events: list[Event] = [exited] if self.reads is True else []
+        if self.reads is True:
+            self.late.append(StateExited(name, report.error, at=at))
         if verdict is not None and following is not None:
-            following = await self._note_cycle(verdict, following, events)
-        return following, events
+            following = await self._note_cycle(verdict, following)
+        return following
 
-    async def _stop_within(self, reason: StopReason) -> tuple[Node | None, list[Event]]:
+    async def _stop_within(self, reason: StopReason) -> Node | None:
         """Stop the run in a step, which is repeated when it is resumed; see :meth:`_close_step`."""
         if reason in SUSPENDED:
             self.reason = reason
-            return None, []
+            return None
         self._record.report.unfinished = True
         following = await self._stop(reason)
         self.resumed = self._has_forked  # the fallback state ends the step of the branches
         name = None if following is None else following.name
-        return following, [StateExited(name, at=self.at)]
+        if self.reads is True:
+            self.late.append(StateExited(name, at=self.at))
+        return following
 
     async def _said(self) -> str:
         """Return the answer so far, also one that was given before the run was interrupted."""
@@ -550,16 +530,14 @@ class Engine:
         if said and said != await last_answer(self.memory):
             self.memory.control.ended[""] = said
 
-    async def _note_cycle(
-        self, verdict: Verdict, following: Node, events: list[Event]
-    ) -> Node | None:
-        """Append that the run repeats itself to ``events``; return the next state."""
-        events.append(StuckDetected(*verdict, at=self.at))
-        if not is_stuck(following, verdict):
+    async def _note_cycle(self, verdict: Verdict, following: Node) -> Node | None:
+        """Report that the run repeats itself; return the next state."""
+        self.late.append(StuckDetected(*verdict, at=self.at))
+        if verdict.action != "stop":  # a hint was given
             return following
         fallback = await self._stop(StopReason.STUCK)
         if fallback is None and not self.answer():
-            events.append(self._record.note(await best_words(self.memory)))
+            self.late.append(self._record.note(await best_words(self.memory)))
         return fallback
 
     def _current(self) -> Node:
@@ -573,11 +551,9 @@ class Engine:
         return node
 
     def _fingerprint(self, node: Node) -> str | None:
-        """Return the fingerprint of the step; None if nothing in it counts."""
+        """Return the fingerprint of a step that said or did something; None if nothing counts."""
         report, asked = self._record.report, self.memory.control.human_requests
         text = report.said or report.thought
-        if self.stuck is None or not (report.finished or text or report.error):
-            return None
         return fingerprint(
             node.name,
             report.finished,
@@ -588,10 +564,10 @@ class Engine:
             error=report.error,
         )
 
-    async def _same(self, known: Paraphrases, node: Node, mark: str | None) -> str | None:
+    async def _same(self, known: Paraphrases, node: Node, mark: str) -> str | None:
         """Return the fingerprint of a step that said nearly the same, or ``mark``, its own."""
         report, asked = self._record.report, self.memory.control.human_requests
-        if mark is None or report.finished or report.error or self.over:
+        if report.finished or report.error or self.over:
             return mark
         about = [node.name, *([] if asked is None else map(to_text, asked.answers.values()))]
         text = "".join(report.said or report.thought)
@@ -873,6 +849,24 @@ class Engine:
         for key, prompt in asked.questions.items():
             named = key or key_of_branch(control.branch)
             yield InputRequested(prompt, named, asked.schemas.get(key), at=at)
+
+
+def _name_unyielded(node: Node) -> None:
+    """Log which model calls a state has made and not yielded."""
+    state = getattr(node.state, "wrapped", node.state)
+    runs = [vars(kind).get("run") for kind in type(state).__mro__]
+    given = vars(state).values()  # such as the function of a FunctionState or a MapState
+    own = {getattr(function, "__code__", None) for function in (*runs, *given)}
+    found = {kind for maker, kind in UNYIELDED if maker in own}
+    UNYIELDED.clear()
+    if found:  # others are of other runs, whose states have failed
+        log.warning(
+            "State %r (%s) has made a %s and not yielded it, so the model was not called: write "
+            "'yield call' in its run() or function",
+            node.name,
+            type(node.state).__name__,
+            ", ".join(sorted(found)),
+        )
 
 
 async def drop_branches(memory: Memory) -> None:
