@@ -40,7 +40,7 @@ from agent_brain.memories.branches.kept import (
 from agent_brain.memories.control import SUSPENDED, Control
 from agent_brain.memories.message import PARTIAL, Message
 from agent_brain.memories.runs.human_requests import HumanRequests, key_of_branch
-from agent_brain.memories.runs.work import in_step, set_run_work, with_step
+from agent_brain.memories.runs.work import family, in_step, set_run_work, with_step
 from agent_brain.memory_calls import MemoryCalls
 from agent_brain.nets.delegation import Branch, Delegate
 from agent_brain.nets.net import Net, Node
@@ -120,11 +120,13 @@ class Engine:
         path: The states and branches around the net.
         pauses: Whether a person is asked about calls that may have taken effect before a crash.
         over: Whether the net has ended.
+        record: Records what the steps report.
         reads: Whether the consumer reads an event: every one, none, or what a function says. The
             others are recorded and not yielded.
         reason: Why it stopped; None before that.
         resumed: Whether the run was resumed: it may have had branches in this step.
         run_id: The ID of the run.
+        sink: Takes the events of tool calls that nobody reads as they happen; None: they are read.
         steering: What is asked of a run that can be asked to stop.
         stuck: When the run repeats itself.
         watched: Whether somebody reads all events of the run.
@@ -155,6 +157,7 @@ class Engine:
     left: bool = False
     over: bool = False
     reason: StopReason | None = None
+    sink: Callable[[Event], object] | None = field(init=False)
     watched: bool = False
     _around: Sequence[Hook] = ()
     _calls: MemoryCalls = field(init=False)  # of the memory
@@ -165,7 +168,7 @@ class Engine:
     _observation: Observation | None = None  # of the hooks that observe states
     _pace: Pace | None = None
     _paraphrases: Paraphrases | None = None
-    _record: StepRecorder = field(init=False)
+    record: StepRecorder = field(init=False)
     _unwritten: bool = False  # the last step is written with what comes next
 
     def __post_init__(self, calls: MemoryCalls | None) -> None:
@@ -174,7 +177,7 @@ class Engine:
             from agent_brain.paraphrases import Paraphrases
 
             self._paraphrases = Paraphrases(stuck)
-        self._record = StepRecorder(memory, budget, as_thoughts=self.as_thoughts, asks=self.asks)
+        self.record = StepRecorder(memory, budget, as_thoughts=self.as_thoughts, asks=self.asks)
         self._durable = memory.durable
         self.resumed = self.resumed or memory.resumed
         self._ends_steps = self._durable or self.resumed
@@ -189,20 +192,17 @@ class Engine:
             calls = MemoryCalls(memory, self.hooks, place, budget)
         self._calls = calls
         self.watched = calls.listens
+        self.sink = None if self.reads is True else self.record.note
         calls.attach(self, budget)
-
-    def answer(self) -> str:
-        """Return the text of the last step that streamed any."""
-        return self._record.answer()
 
     async def partial_answer(self) -> Message | None:
         """Return what was said in a step that the run has ended within, if no message has it."""
-        report = self._record.report
+        report = self.record.report
         if not report.unfinished:
             return None
         if report.partial is not None:
-            self._record.say(to_compact_json(report.partial), None)
-        text = self._record.unrecorded(await self.memory.turn())
+            self.record.say(to_compact_json(report.partial), None)
+        text = self.record.unrecorded(await self.memory.turn())
         if not text:
             return None
         node = self.net.find(self.at.state or "")
@@ -214,14 +214,9 @@ class Engine:
             metadata={PARTIAL: True},
         )
 
-    @property
-    def finish_reason(self) -> str | None:
-        """Why the model response that gave the answer ended, if one did."""
-        return self._record.finish_reason
-
     async def steps(self) -> AsyncGenerator[Event, None]:  # noqa: C901, PLR0915 - one loop
         """Yield events until the net ends or a limit is reached."""
-        memory, record, budget, late = self.memory, self._record, self.budget, self.late
+        memory, record, budget, late = self.memory, self.record, self.budget, self.late
         note, reads, pace, steering = record.note, self.reads, self._pace, self.steering
         plain, around, called = self.hooks is None, self._around, self._calls.events
         node = None if self.over else self._current()
@@ -338,7 +333,7 @@ class Engine:
     def _enter(self, node: Node) -> None:
         self._delegated, self._has_forked, self.resumed = None, self.resumed, False
         self.at = at = Position(self.run_id, self.budget.control.step, node.name, self.path)
-        self._record.begin_step(at)
+        self.record.begin_step(at)
         if self.reads is True:
             self.late.append(StateEntered(at=at))
         if UNYIELDED:  # of states that failed
@@ -366,7 +361,7 @@ class Engine:
         try:
             await close_stream(stream)
         finally:
-            if self._record.report.waits is not None:
+            if self.record.report.waits is not None:
                 self._note_entered(node)
             elif node.on_exit:
                 await node.state.on_exit(self.memory)
@@ -386,15 +381,15 @@ class Engine:
             StateCancelledError: ``error`` is a cancellation that is not meant for the run.
         """
         failure = failure_of(error, node.name, type(node.state).__name__)
-        report = self._record.report
+        report = self.record.report
         try:
             with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
                 await self._exit(node, stream)
         finally:
             report.unfinished = True
             if report.inner:
-                self._record.say(report.inner, None)
-            self._record.count_open_responses()
+                self.record.say(report.inner, None)
+            self.record.count_open_responses()
             if self._observation is not None:
                 await self._observation.fail(failure)
         if isinstance(failure, LLMError | ScratchError):
@@ -404,7 +399,7 @@ class Engine:
         if failure is not error:
             raise failure from error
         if isinstance(error, LimitReachedError) and not self.left:  # the run ends with the step
-            self._record.used = True
+            self.record.used = True
             report.cut = report.cut or self.budget.refusal()  # of a call of the memory
             return True
         return await self._fail(node, error)
@@ -415,7 +410,7 @@ class Engine:
             return False
         if not isinstance(error, Exception) or isinstance(error, FINAL):
             return False
-        report, self._record.used = self._record.report, True
+        report, self.record.used = self.record.report, True
         report.waits = report.cut = None
         report.unfinished, report.error = False, error
         if self.memory.control.next_actions:
@@ -433,16 +428,16 @@ class Engine:
                 await observation.fail(error)
             raise
         if observation is not None:
-            if (failed := self._record.report.error) is not None:
+            if (failed := self.record.report.error) is not None:
                 await observation.fail(failed, cut=False)
             await observation.end(None if following is None else following.name)
         return following
 
     async def _close_step(self, node: Node) -> Node | None:
         """End a step; return the next state."""
-        report, at = self._record.report, self.at
-        if self._record.open_responses:
-            self._record.count_open_responses()
+        report, at = self.record.report, self.at
+        if self.record.open_responses:
+            self.record.count_open_responses()
         if (reason := report.waits or report.cut) is not None:  # it runs again on resume
             return await self._stop_within(reason)
         memory = self.memory
@@ -463,9 +458,7 @@ class Engine:
             control.entered.remove(self.key)
         failed = None if report.error is None else error_text(report.error)
         told = report.finished or report.said or report.thought or report.error
-        mark = self._fingerprint(node) if told and self.stuck is not None else None
-        if mark is not None and self._paraphrases is not None:
-            mark = await self._same(self._paraphrases, node, mark)
+        mark = await self._fingerprint(node) if told and self.stuck is not None else None
         if self.path:
             control.check_notes(node.name)
             said = "" if name else await self._said()
@@ -489,7 +482,7 @@ class Engine:
         if reason in SUSPENDED:
             self.reason = reason
             return None
-        self._record.report.unfinished = True
+        self.record.report.unfinished = True
         following = await self._stop(reason)
         self.resumed = self._has_forked  # the fallback state ends the step of the branches
         name = None if following is None else following.name
@@ -499,7 +492,7 @@ class Engine:
 
     async def _said(self) -> str:
         """Return the answer so far, also one that was given before the run was interrupted."""
-        said = self.answer()
+        said = self.record.answer()
         return await last_answer(self.memory) if self.memory.resumed and not said else said
 
     async def _write_step(self, following: Node | None) -> None:
@@ -526,7 +519,7 @@ class Engine:
 
     async def _keep_answer(self) -> None:
         """Keep an answer that no message holds, in case the run is interrupted before its end."""
-        said = self.answer()
+        said = self.record.answer()
         if said and said != await last_answer(self.memory):
             self.memory.control.ended[""] = said
 
@@ -536,8 +529,8 @@ class Engine:
         if verdict.action != "stop":  # a hint was given
             return following
         fallback = await self._stop(StopReason.STUCK)
-        if fallback is None and not self.answer():
-            self.late.append(self._record.note(await best_words(self.memory)))
+        if fallback is None and not self.record.answer():
+            self.late.append(self.record.note(await best_words(self.memory)))
         return fallback
 
     def _current(self) -> Node:
@@ -550,28 +543,27 @@ class Engine:
             raise ResumeError(no_state(self.net, name))
         return node
 
-    def _fingerprint(self, node: Node) -> str | None:
-        """Return the fingerprint of a step that said or did something; None if nothing counts."""
-        report, asked = self._record.report, self.memory.control.human_requests
+    async def _fingerprint(self, node: Node) -> str | None:
+        """Return the fingerprint of a step that said or did something; None if nothing counts.
+
+        It is that of an earlier step which said nearly the same, if that is looked for.
+        """
+        report, asked = self.record.report, self.memory.control.human_requests
         text = report.said or report.thought
-        return fingerprint(
+        heard = () if asked is None else [*map(to_text, asked.answers.values())]
+        mark = fingerprint(
             node.name,
             report.finished,
             text,
-            heard=() if asked is None else [*map(to_text, asked.answers.values())],
+            heard=heard,
             asked=report.requested,
             tools=self.memory.available_tools,
             error=report.error,
         )
-
-    async def _same(self, known: Paraphrases, node: Node, mark: str) -> str | None:
-        """Return the fingerprint of a step that said nearly the same, or ``mark``, its own."""
-        report, asked = self._record.report, self.memory.control.human_requests
-        if report.finished or report.error or self.over:
+        known = self._paraphrases
+        if known is None or mark is None or report.finished or report.error or self.over:
             return mark
-        about = [node.name, *([] if asked is None else map(to_text, asked.answers.values()))]
-        text = "".join(report.said or report.thought)
-        return await known.mark(mark, about, text, self.memory)
+        return await known.mark(mark, [node.name, *heard], "".join(text), self.memory)
 
     async def _stop(self, reason: StopReason) -> Node | None:
         """Stop the run; return the fallback state, if there is one and time is left."""
@@ -602,19 +594,19 @@ class Engine:
                 branch.completed or branch.stop_reason in SUSPENDED for branch in order.branches
             )
             if over and not isinstance(error, Exception):  # left while it only waited
-                self._record.report.waits = self._collect_requests(order)
+                self.record.report.waits = self._collect_requests(order)
             elif not aside and order.branches:
-                self._record.report.inner = order.branches[0].answer
+                self.record.report.inner = order.branches[0].answer
             raise
-        report = self._record.report
-        self._record.used = self._record.used or bool(order.branches)
+        report = self.record.report
+        self.record.used = self.record.used or bool(order.branches)
         for branch in order.branches:
             reason = branch.stop_reason
             if reason not in (None, *OWN, *SUSPENDED) and not branch.own_limit:
                 report.cut = StopReason(reason)
         report.waits = self._collect_requests(order) or report.waits
         if len(order.branches) == 1 and not order.as_thoughts and not part:
-            self._record.say(order.branches[0].answer, order.branches[0].finish_reason)
+            self.record.say(order.branches[0].answer, order.branches[0].finish_reason)
 
     def _reached(self) -> StopReason | None:
         return None if self.reason else self.budget.reached()
@@ -626,7 +618,7 @@ class Engine:
             for branch in waiting:  # they are cancelled, like those that still ran
                 branch.stop_reason = None
             return None
-        if not waiting or self._record.report.cut is not None:
+        if not waiting or self.record.report.cut is not None:
             return None
         control = self.memory.control
         for branch in waiting:
@@ -648,16 +640,11 @@ class Engine:
         """
         if self.reads is True:
             self._calls.events.append(event)
-        self._record.note(event)
-
-    @property
-    def sink(self) -> Callable[[Event], object] | None:
-        """Takes the events of tool calls that nobody reads as they happen; None: they are read."""
-        return None if self.reads is True else self._record.note
+        self.record.note(event)
 
     def count_unread(self, event: Event) -> None:
         """Count the model calls in an ``event`` that nobody reads any more."""
-        self._record.note_unread(event)
+        self.record.note_unread(event)
 
     def check_budget(self) -> None:
         """Check that another model call may begin; if not, the run ends after this step.
@@ -665,6 +652,8 @@ class Engine:
         Raises:
             LimitReachedError: A limit of tokens or cost is reached, or a budget is used up.
         """
+        if self.budget.only_steps and not self.budget.payers:
+            return
         found = self.budget.refusal()
         if found is not None and (self.reason is None or found is StopReason.BUDGET):
             self._refuse(found)
@@ -690,8 +679,8 @@ class Engine:
         self.budget.release_calls(self.memory.control)
 
     def _refuse(self, reason: StopReason) -> NoReturn:
-        self._record.used = True
-        self._record.report.cut = reason
+        self.record.used = True
+        self.record.report.cut = reason
         raise LimitReachedError(reason.clause)
 
     def _engine_for(self, branch: Branch, aside: bool) -> Engine:  # noqa: FBT001
@@ -741,7 +730,7 @@ class Engine:
         """Run as a branch, from the beginning or from where the interrupted run stopped."""
         control = self.memory.control
         self.watched = self._calls.listens = outer.watched
-        set_run_work(self.memory, self._calls)
+        set_run_work(family(self.memory), self._calls)
         if self.outside is not None:
             control = await self._begin_branch(self.budget.control, self.outside)
             if control.status == "waiting":  # nothing that it waits for was decided
@@ -771,8 +760,8 @@ class Engine:
             control.done = False
             branch.answer = await self._said()
             self._note_output(branch)
-            branch.finish_reason = self.finish_reason
-            reason = self.reason or self._record.report.waits  # left when it had asked
+            branch.finish_reason = self.record.finish_reason
+            reason = self.reason or self.record.report.waits  # left when it had asked
             if branch.error is None and reason is not None and reason in SUSPENDED:
                 branch.stop_reason = reason
                 if self.outside is not None:
@@ -807,7 +796,7 @@ class Engine:
     def _hand_back(self, outer: Engine) -> None:
         """Let the memory work for the outer net again; one of a branch may write when closed."""
         if self.outside is None:
-            set_run_work(self.memory, outer._calls)
+            set_run_work(family(self.memory), outer._calls)
         else:
             self._calls.attach(outer, self.budget)
 
@@ -824,7 +813,7 @@ class Engine:
             memory.control.resume()
         else:
             return memory.control
-        self.budget = self._record.budget = self.budget.inside(
+        self.budget = self.record.budget = self.budget.inside(
             outer, name, memory.control, self.limits
         )
         if self._durable:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
@@ -24,7 +24,7 @@ from agent_brain.states.events import (
     ResponseStarted,
     UsageReported,
 )
-from agent_brain.states.hook_requests import EmbeddingRequest, HookRequest
+from agent_brain.states.hook_requests import EmbeddingRequest
 from agent_brain.states.model_stream import failed_usage
 from agent_brain.states.pipeline import Pipeline
 from agent_brain.states.usage import NOTHING, Usage
@@ -96,15 +96,15 @@ class MemoryCalls:
         """Let an engine report and count the calls from now on."""
         self._engine, self.budget = engine, budget
 
-    def end(self) -> None:
-        """End the run; what it could not count, as it did not begin, its ledgers count."""
+    def end(self, memories: Iterable[Memory]) -> None:
+        """End the run of ``memories``; what it could not count, its ledgers count."""
         if self._engine is None:
             for event in self.events:
                 self._charge(event)
         self._engine, self._over, self.cut_short = None, True, None
         self.events, self.listens = [], False
         if self.hooks is None:
-            set_run_work(self.memory, None)
+            set_run_work(memories, None)
         else:
             self.hooks = Pipeline(self.hooks)  # without the trace
 
@@ -121,8 +121,7 @@ class MemoryCalls:
             refusal = self.budget.refusal()
         else:
             if not self._over:
-                run = HookRequest(at=self.at, memory=self.memory)
-                self.budget = self.budget.paid_by(run, self.hooks or ())
+                self.budget = self.budget.paid_by(self.at, self.memory, self.hooks or ())
             refusal = StopReason.BUDGET if self.budget.is_used_up else None
         if refusal is not None:
             raise LimitReachedError(refusal.clause)

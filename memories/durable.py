@@ -16,7 +16,7 @@ from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError
 from agent_brain.memories.message import Message, as_message, checked_messages
 from agent_brain.memories.options import SessionOptions, refuse_others
 from agent_brain.memories.runs.beginning import Beginning, begin_by_set_goal, is_replaced
-from agent_brain.memories.runs.work import set_run_work
+from agent_brain.memories.runs.work import family, set_run_work
 from agent_brain.memories.store import removal
 from agent_brain.memories.store.erasure import deleted
 from agent_brain.memories.store.events import ValueSet
@@ -136,7 +136,7 @@ class DurableMemory(Retagged, WrappingMemory):
             with self._given_first(len(later)):
                 await self._repeat(self._made, later)
         self._made.control, self._made.deps = self.control, self.deps
-        set_run_work(self._made, self.run_work)
+        set_run_work(family(self._made), self.run_work)
         return self._made
 
     async def _make_again(self) -> None:

@@ -26,6 +26,7 @@ from contextlib import (
     suppress,
 )
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import anyio
@@ -342,7 +343,7 @@ def surrounded(
 
 def hooks_of(*groups: Sequence[Hook], trace: CallTrace | None = None) -> Pipeline | None:
     """Return the hooks of a Brain, then of its net, and a trace; None if there are none."""
-    found = tuple(hook for group in groups for hook in group)
+    found = (*chain.from_iterable(groups),)
     return Pipeline(found, trace) if found or trace is not None else None
 
 
