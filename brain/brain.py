@@ -696,7 +696,7 @@ def _as_goal(task: str | Message) -> Message:
             f"The task is a text or a Message, not {type(given).__name__}: give the last message "
             "as the task, and record what was said before it with 'await memory.update([…])'"
         )
-    goal = as_message(task)
+    goal = Message.user(task) if isinstance(task, str) else as_message(task)
     if not goal.content.strip() and not goal.attachments:
         raise BrainUseError("The task is empty: say what is to be done")
     return goal

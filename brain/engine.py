@@ -193,7 +193,7 @@ class Engine:
         self._calls = calls
         self.watched = calls.listens
         self.sink = None if self.reads is True else self.record.note
-        calls.attach(self, budget)
+        calls.engine, calls.budget = self, budget
 
     async def partial_answer(self) -> Message | None:
         """Return what was said in a step that the run has ended within, if no message has it."""
@@ -798,7 +798,8 @@ class Engine:
         if self.outside is None:
             set_run_work(family(self.memory), outer._calls)
         else:
-            self._calls.attach(outer, self.budget)
+            self._calls.engine = outer
+            self._calls.budget = self.budget
 
     async def _begin_branch(self, main: Control, outer: Control) -> Control:
         """Begin on a memory of its own, or continue what an earlier run had begun there."""

@@ -203,10 +203,10 @@ class Budget:
 
     def count_tool_call(self, control: Control) -> None:
         """Count a tool call of the net with the registers ``control`` that was answered."""
-        self.control.spent.add_tool_call()
+        self.control.spent.tool_calls += 1
         for outer, name, inner in self._inside:
-            inner.spent.add_tool_call()
-            outer.inside(name).add_tool_call()
+            inner.spent.tool_calls += 1
+            outer.inside(name).tool_calls += 1
         for limited in () if self.only_steps else self._limited:
             if running := limited.calls.get(id(control)):
                 limited.calls[id(control)] = running - 1
