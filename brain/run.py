@@ -543,22 +543,18 @@ class Run(AsyncResource, Generic[OutputT_co]):
             reached_end=self._engine is None or self._engine.over,
         )
         result = await self._make_result(reason)
-        self._keep(result)
+        # what of the result its messages do not tell
+        if control.finish_reason != result.finish_reason:
+            control.finish_reason = result.finish_reason
+        control.ended.pop("", None)
+        if result.answer != answer_of(result.messages):
+            control.ended[""] = result.answer
         await self._plan.memory.checkpoint()
         self._set_result(result)
 
     async def _add(self, messages: list[Message]) -> None:
         """Add messages, which are written with the end of the run."""
         await with_step(self._plan.memory.update(messages))
-
-    def _keep(self, result: Result[OutputT_co]) -> None:
-        """Keep in the memory what of the result its messages do not tell."""
-        control = self._plan.memory.control
-        if control.finish_reason != result.finish_reason:
-            control.finish_reason = result.finish_reason
-        control.ended.pop("", None)
-        if result.answer != answer_of(result.messages):
-            control.ended[""] = result.answer
 
     def _set_result(self, result: Result[OutputT_co] | None) -> None:
         self._result = result

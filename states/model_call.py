@@ -282,7 +282,13 @@ class ModelCall(Work):
             parts, response_id = self._parts, self.id
             if hooks is None:
                 yield self._announce(self.llm)
-            pieces = self._stream(messages, context, hooks)
+            if context is None or hooks is None:
+                ask, tools = self.llm.stream, self.tools
+                pieces = ask(messages, tools=tools, output_type=self.output_type)
+                if type(pieces) is not AsyncGeneratorType:
+                    pieces = self._checked(pieces)
+            else:
+                pieces = self._hooked(messages, context, hooks)
             try:
                 async for piece in pieces:
                     if shown and type(piece) is str and (parts or self._begin_text(piece)):
@@ -312,14 +318,6 @@ class ModelCall(Work):
                 await close_stream(pieces)
                 if not self._reported and context is not None:
                     self._count_cut_off(messages or (), context)
-
-    def _stream(
-        self, messages: Sequence[Message], context: WorkContext | None, hooks: Pipeline | None
-    ) -> AsyncIterator[Piece]:
-        if context is not None and hooks is not None:
-            return self._hooked(messages, context, hooks)
-        stream = self.llm.stream(messages, tools=self.tools, output_type=self.output_type)
-        return stream if type(stream) is AsyncGeneratorType else self._checked(stream)
 
     def _hooked(
         self, messages: Sequence[Message], context: WorkContext, hooks: Pipeline
