@@ -274,10 +274,11 @@ class StoredMemory(Retagged, Exported):
             SessionConflictError: Another memory has written to the session; nothing has changed.
         """
         beginning = Beginning(run_id, state, checked_messages(before))
-        if is_replaced(self, "set_goal") or (before and is_replaced(self, "update")):
+        if is_replaced(type(self), "set_goal") or (before and is_replaced(type(self), "update")):
             await begin_by_set_goal(self, goal, beginning)
             return
-        await self._write("begin()")
+        if not self.store.settled or self.store.readonly:
+            await self._write("begin()")
         await self._start_turn(as_message(goal), beginning)
 
     async def _start_turn(self, goal: Message, beginning: Beginning | None) -> None:
@@ -285,19 +286,20 @@ class StoredMemory(Retagged, Exported):
         store, session = self.store, self.store.session
         messages = [goal] if beginning is None else [*beginning.before, goal]
 
-        def begin() -> None:
-            if beginning is not None:
-                self.control.begin(beginning.run_id, beginning.state)
-
         if session is None:
             note_turn(store, self.control, goal)
             store.add_goal(goal.id, messages)
-            begin()
+            if beginning is not None:
+                self.control.begin(beginning.run_id, beginning.state)
             if store.evicted:
                 await self._hand_over()
             if store.log.leaving:
                 self._report_leaving()
             return
+
+        def begin() -> None:
+            if beginning is not None:
+                self.control.begin(beginning.run_id, beginning.state)
 
         def plan() -> list[Change]:
             changes: list[Change] = [GoalSet(goal.id), *store.addition(messages)]
@@ -431,7 +433,7 @@ class StoredMemory(Retagged, Exported):
 
         Where a subclass replaces ``checkpoint`` and not this, it is called at once.
         """
-        if self._in_step and not is_replaced(self, "checkpoint", "_checkpoint_later"):
+        if self._in_step and not is_replaced(type(self), "checkpoint", "_checkpoint_later"):
             await self.store.checkpoint(self.control, hold=True)
         else:
             await self.checkpoint()
