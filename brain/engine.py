@@ -500,22 +500,18 @@ class Engine:
 
         Where the run ends, or tool calls begin, one write at once does for both.
         """
-        self._unwritten = not self._has_forked and self._is_written_next(following)
+        if following is None:
+            at_once = not self.path  # with the end of the run
+        else:
+            calls = self.memory.control.next_actions and not following.on_enter
+            at_once = calls and getattr(type(following.state).run, "begins_with_record", False)
+        self._unwritten = bool(at_once) and self._durable and not self._has_forked
         if self._unwritten:
             await with_step(self.memory._checkpoint_later())
         elif self._durable:
             await self.memory.checkpoint()
         if self._has_forked:
             await drop_branches(self.memory)
-
-    def _is_written_next(self, following: Node | None) -> bool:
-        if not self._durable:
-            return False
-        if following is None:
-            return not self.path  # with the end of the run
-        if following.on_enter or not self.memory.control.next_actions:
-            return False
-        return getattr(type(following.state).run, "begins_with_record", False)
 
     async def _keep_answer(self) -> None:
         """Keep an answer that no message holds, in case the run is interrupted before its end."""

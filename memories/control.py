@@ -17,7 +17,7 @@ from agent_brain.common.text import to_text
 from agent_brain.memories.errors import ScratchError
 from agent_brain.memories.message import Message
 from agent_brain.memories.runs.calls import Call, uncertain
-from agent_brain.memories.runs.counts import Counts, Spent
+from agent_brain.memories.runs.counts import SPENT, Counts, Spent, values_of
 from agent_brain.memories.runs.human_requests import Decision, HumanRequests, key_of_branch
 from agent_brain.memories.runs.scratch import JsonDict, Scratch
 from agent_brain.tools.action import Action
@@ -391,7 +391,7 @@ class Control(BaseModel, defer_build=True):
 
     def counts(self) -> dict[str, Any]:
         """Return ``step`` and ``spent`` as data to store: without what branches store."""
-        step, spent = self.step, self.spent.as_data()
+        step, spent = self.step, dict(zip(SPENT, values_of(self.spent), strict=True))
         for inside in vars(self).get("uncounted", {}).values():
             step -= inside.step
             for name in spent:

@@ -74,7 +74,7 @@ from agent_brain.memories.trace.call_history import read_calls
 from agent_brain.memories.trace.recorded_call import RecordedCall
 from agent_brain.memories.views.base import View
 from agent_brain.memories.views.everything import Everything
-from agent_brain.tools.context import current_call
+from agent_brain.tools.context import call_here
 from agent_brain.tools.toolset import ToolLike
 
 T = TypeVar("T")
@@ -367,7 +367,7 @@ class StoredMemory(Retagged, Exported):
         session = self.store.session
         if session is None or not in_step.get() or self.run_work is None or self.store.shared:
             return False
-        return session.running and self.control.status == "running" and current_call() is None
+        return session.running and self.control.status == "running" and call_here() is None
 
     async def goal(self) -> list[Message]:
         """Return the current goal as a list of one message, or an empty list."""
@@ -423,7 +423,8 @@ class StoredMemory(Retagged, Exported):
     async def checkpoint(self) -> None:
         """Write the state of the run, if it has changed."""
         if self.durable:
-            await self._write("checkpoint()")
+            if not self.store.settled or self.store.readonly:
+                await self._write("checkpoint()")
             if self.store.session is not None and self.control.status == "running":
                 self.store.session.running = True
             await self.store.checkpoint(self.control)
@@ -447,7 +448,8 @@ class StoredMemory(Retagged, Exported):
             parts: Keys of the results in ``control.ended``.
         """
         if self.durable:
-            await self._write("record()")
+            if not self.store.settled or self.store.readonly:
+                await self._write("record()")
             await self.store.record(self.control, [*parts])
 
     async def rollback(self) -> None:

@@ -47,14 +47,13 @@ class RunRecord:
             noted: IDs of calls whose entries are written just before it.
         """
         data = control.model_dump(mode="json", exclude={"pending", "ended"})
-        data["pending"] = {
-            i: None if i in noted or self._has_call(i, call) else call_data(call)
-            for i, call in control.pending.items()
-        }
-        data["ended"] = {
-            key: None if self._parts.get(key) == value else value
-            for key, value in control.ended.items()
-        }
+        data["pending"] = pending = {}
+        for i, call in control.pending.items():
+            is_known = i in noted or self._has_call(i, call)
+            pending[i] = None if is_known else call_data(call)
+        data["ended"] = ended = {}
+        for key, value in control.ended.items():
+            ended[key] = None if self._parts.get(key) == value else value
         return data | control.counts()
 
     def counts_of(self, control: Control) -> dict[str, Any]:
@@ -107,9 +106,10 @@ class RunRecord:
             (control["pending"], self._calls, self._calls_at),
             (control["ended"], self._parts, self._parts_at),
         ):
-            for name in [i for i in register if noted.get(i, ...) is not None]:
-                del register[name]
-                outdated += places.pop(name)
+            for name in [*register]:
+                if noted.get(name, ...) is not None:
+                    del register[name]
+                    outdated += places.pop(name)
         return outdated
 
     @property

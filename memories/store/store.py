@@ -19,7 +19,6 @@ from agent_brain.memories.journal.opening import open_journal
 from agent_brain.memories.message import Message
 from agent_brain.memories.store import opening
 from agent_brain.memories.store.events import (
-    SIZED,
     Added,
     CallNoted,
     Change,
@@ -204,7 +203,7 @@ class MessageStore:
         async with session.lock:
             if self.stale:
                 rows = await session.read()
-                counting = await in_thread_if_many(rows, effective)
+                counting = await in_thread_if_many(rows, effective) if rows else rows
                 await opening.replay_session(self, counting)
                 if session.adopts_control and session.run.at and not self.shared:
                     adopt(session)
@@ -214,7 +213,7 @@ class MessageStore:
                 session.if_append_found = None
                 session.stale = False
                 self.settled = not self.shared and not self.expiry
-                if not self.readonly:
+                if rows and not self.readonly:
                     unfinished = await finish(rows, counting)
                 del counting
                 await in_thread_if_many(rows, Rows.free)
@@ -276,7 +275,7 @@ class MessageStore:
                 await session.prune()
             return changes
 
-    async def _change(
+    async def _change(  # noqa: C901 - written, then carried out
         self,
         session: Session,
         plan: Callable[[], Sequence[ChangeT]],
@@ -284,13 +283,37 @@ class MessageStore:
         *,
         hold: bool = False,
     ) -> Sequence[ChangeT]:
-        changes, seq = await self._append(session, plan, then, hold=hold)
+        while True:
+            changes = plan()
+            if (many := self._measure(changes)) <= ON_LOOP:
+                entries = entries_of(changes)
+            else:
+                entries = await anyio.to_thread.run_sync(entries_of, changes)
+            if self.shared:
+                entries = [entry for entry in entries if entry.kind not in LOCAL]
+            if hold:
+                seq = session.hold(entries) if entries else 0
+                break
+            try:
+                seq = await session.append(entries) if entries or session.held else 0
+                break
+            except SessionConflictError:
+                if not self.shared:
+                    if session.doubt is not None:
+                        self.reread()
+                    raise
+                await self._read_new(session)
+            except BaseException:
+                if session.doubt is not None:
+                    self.reread()
+                    session.if_append_found = then
+                raise
         failed: Exception | None = None
         self.evicting = Evicted not in map(type, changes)
         for change in changes:
             local = self.shared and isinstance(change, LOCAL_CHANGES)
             try:
-                if type(change) in SIZED:
+                if many > SLICE:
                     await self._carry_out_parts(change, None if local else seq)
                 else:
                     self.carry_out(change, None if local else seq)
@@ -304,42 +327,6 @@ class MessageStore:
         if failed is not None:
             raise failed
         return changes
-
-    async def _append(
-        self,
-        session: Session,
-        plan: Callable[[], Sequence[ChangeT]],
-        then: Callable[[], None] | None,
-        *,
-        hold: bool,
-    ) -> tuple[Sequence[ChangeT], int]:
-        """Write the changes that ``plan`` returns; return them, and where the first one is."""
-        while True:
-            changes = plan()
-            self._measure(changes)
-            kinds = map(type, changes)
-            if SIZED.isdisjoint(kinds) or max(map(size_of, changes)) <= ON_LOOP:
-                entries = entries_of(changes)
-            else:
-                entries = await anyio.to_thread.run_sync(entries_of, changes)
-            if self.shared:
-                entries = [entry for entry in entries if entry.kind not in LOCAL]
-            if hold:
-                return changes, session.hold(entries) if entries else 0
-            try:
-                writes = entries or session.held
-                return changes, await session.append(entries) if writes else 0
-            except SessionConflictError:
-                if not self.shared:
-                    if session.doubt is not None:
-                        self.reread()
-                    raise
-                await self._read_new(session)
-            except BaseException:
-                if session.doubt is not None:
-                    self.reread()
-                    session.if_append_found = then
-                raise
 
     async def checkpoint(self, control: Control, *, hold: bool = False) -> None:
         """Write a step, if something has changed since the last one.
@@ -452,13 +439,21 @@ class MessageStore:
                 return [mark]
         return []
 
-    def _measure(self, changes: Sequence[Change]) -> None:
-        """Have the views count what is to be added, before it is written."""
+    def _measure(self, changes: Sequence[Change]) -> int:
+        """Have the views count what is to be added, before it is written.
+
+        Returns:
+            How many messages the largest of the changes adds or removes.
+        """
         values: list[JsonValue] = []
         messages: list[Message] = []
+        many = 0
         for change in changes:
             if type(change) is Added:
                 messages += change.messages
+                many = max(many, len(change.messages))
+            elif type(change) is Removed:
+                many = max(many, len(change.ids))
             elif type(change) is ValueSet:
                 values.append(change.value)
         if values:
@@ -466,6 +461,7 @@ class MessageStore:
         if messages or values:
             for view in self.views:
                 view.measure(messages, values)
+        return many
 
     def add(self, messages: Sequence[Message]) -> list[Message]:
         """Add those of ``messages`` that are not here yet, without a journal; return them."""
@@ -527,7 +523,8 @@ class MessageStore:
             return
         if isinstance(change, Checkpointed) and change.since is None:
             session.note_step(seq)
-        session.outdate(session.run.take(change, seq))
+        if outdated := session.run.take(change, seq):
+            session.outdate(outdated)
 
     def _added(self, messages: Sequence[Message]) -> None:
         for message in messages:
