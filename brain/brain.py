@@ -6,6 +6,7 @@ import copy
 import dataclasses
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, overload
 
 import anyio
@@ -549,7 +550,7 @@ class Brain(AsyncResource, Generic[OutputT_co]):
             self.stuck,
             self._sources,
             self.dry_run,
-            self._set_last_result,
+            partial(setattr, self, "_last_result"),
             self.hooks,
             self.on_uncertain == "pause",
             trace,
@@ -610,9 +611,6 @@ class Brain(AsyncResource, Generic[OutputT_co]):
                 "cannot keep them: use a built-in memory, or write record_call() and "
                 "recorded_calls()"
             )
-
-    def _set_last_result(self, result: Result[Any] | None) -> None:
-        self._last_result = result
 
     def _find_memory(
         self,

@@ -446,7 +446,9 @@ class Engine:
         if self.reason is None:  # the fallback state is the last
             try:
                 target = None if report.error else await node.state.next_state(memory)
-                following = next_node(node, target, report, done=control.done)
+                following = node.following.get(id(target))
+                if not following or control.done:
+                    following = next_node(node, target, report, done=control.done)
             except BaseException as error:
                 if not await self._fail(node, error):
                     report.unfinished = True
@@ -466,8 +468,6 @@ class Engine:
             self.budget.count_step()
         else:
             control.advance(name, left=node.name, error=failed)
-            if following is None and self._durable:
-                await self._keep_answer()
         verdict = None if mark is None or self.stuck is None else self.stuck.look(control, mark)
         if self._ends_steps:
             await self._write_step(following)
@@ -502,6 +502,9 @@ class Engine:
         """
         if following is None:
             at_once = not self.path  # with the end of the run
+            said = self.record.answer() if at_once and self._durable else ""
+            if said and said != await last_answer(self.memory):  # which no message holds
+                self.memory.control.ended[""] = said
         else:
             calls = self.memory.control.next_actions and not following.on_enter
             at_once = calls and getattr(type(following.state).run, "begins_with_record", False)
@@ -512,12 +515,6 @@ class Engine:
             await self.memory.checkpoint()
         if self._has_forked:
             await drop_branches(self.memory)
-
-    async def _keep_answer(self) -> None:
-        """Keep an answer that no message holds, in case the run is interrupted before its end."""
-        said = self.record.answer()
-        if said and said != await last_answer(self.memory):
-            self.memory.control.ended[""] = said
 
     async def _note_cycle(self, verdict: Verdict, following: Node) -> Node | None:
         """Report that the run repeats itself; return the next state."""

@@ -29,7 +29,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 from pydantic import BaseModel, JsonValue
 
 from agent_brain.common.aio import maybe_await
-from agent_brain.common.ids import new_id
+from agent_brain.common.ids import ids_of
 from agent_brain.common.text import clean_json, count_tokens, to_compact_json
 from agent_brain.memories.message import CUT_REASONS, Attachment, Message
 from agent_brain.memories.runs.work import current_work
@@ -69,6 +69,7 @@ from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
 
 CallT = TypeVar("CallT", bound="ModelCall")
+_new_response_id = ids_of("resp")
 Words: TypeAlias = Literal["shown", "thought", "hidden"]
 
 UNYIELDED: list[tuple[CodeType, str]] = []
@@ -183,7 +184,7 @@ class ModelCall(Work):
     def _begin(self, context: WorkContext | None) -> None:
         if context is not None:
             context.check_budget()
-        self.id = new_id("resp")
+        self.id = _new_response_id()
         if not self._begun:
             self._begun, self.usage = True, None
         self.text = ""
