@@ -86,7 +86,19 @@ class RunRecord:
     def take(self, change: RunChange, seq: int) -> list[int]:
         """Take what an entry tells of the run; return the entries that it makes outdated."""
         if isinstance(change, Checkpointed):
-            return self._take_control(change.control, seq, change.since or seq)
+            outdated = [self.at] if self.at else []
+            control = change.control
+            self.at, self.safe_at, self.control = seq, change.since or seq, dict(control)
+            self._counts, self._counted = {}, dict(control.get("counted", {}))
+            for noted, register, places in (
+                (control["pending"], self._calls, self._calls_at),
+                (control["ended"], self._parts, self._parts_at),
+            ):
+                for name in [*register]:
+                    if noted.get(name, ...) is not None:
+                        del register[name]
+                        outdated += places.pop(name)
+            return outdated
         if isinstance(change, CallNoted):
             call_id = change.call["action"]["id"]
             self._calls[call_id] = change.call
@@ -97,20 +109,6 @@ class RunRecord:
         self._counted.update(change.counts.get("counted", {}))
         self._counts.update(change.counts)
         return []
-
-    def _take_control(self, control: Mapping[str, Any], seq: int, safe_at: int) -> list[int]:
-        outdated = [self.at] if self.at else []
-        self.at, self.safe_at, self.control = seq, safe_at, dict(control)
-        self._counts, self._counted = {}, dict(control.get("counted", {}))
-        for noted, register, places in (
-            (control["pending"], self._calls, self._calls_at),
-            (control["ended"], self._parts, self._parts_at),
-        ):
-            for name in [*register]:
-                if noted.get(name, ...) is not None:
-                    del register[name]
-                    outdated += places.pop(name)
-        return outdated
 
     @property
     def calls(self) -> list[str]:

@@ -28,6 +28,7 @@ from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.journal.entry import Entry, Row, Rows, to_line
 from agent_brain.memories.journal.lease import Lease
 from agent_brain.memories.message import Message
+from agent_brain.memories.store.events import Checkpointed, RunChange
 from agent_brain.memories.store.kinds import RECORDED_CALL, RUN, checked, entry
 from agent_brain.memories.store.lock import Lock
 from agent_brain.memories.store.run_record import RunRecord
@@ -321,12 +322,14 @@ class Session:
         """Return the sequence numbers of what a call has written since the last step."""
         return self._by_calls.get(call_id, [])
 
-    def note_step(self, seq: int) -> None:
-        """Note that an entry is a step, for :meth:`prune`."""
-        self._steps.append(seq)
-        kept = self.history if isinstance(self.history, int) else 0
-        del self._steps[: -kept - 1]
-        self._by_calls.clear()
+    def note_run(self, change: RunChange, seq: int) -> None:
+        """Take what an entry tells of the run."""
+        if isinstance(change, Checkpointed) and change.since is None:  # a step, for prune()
+            self._steps.append(seq)
+            kept = self.history if isinstance(self.history, int) else 0
+            del self._steps[: -kept - 1]
+            self._by_calls.clear()
+        self._outdated += self.run.take(change, seq)
 
     def outdate(self, seqs: Iterable[int]) -> None:
         """Note entries that are outdated, to be removed later."""

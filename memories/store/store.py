@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from os import PathLike
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar, get_args
 
 import anyio.lowlevel
 import anyio.to_thread
@@ -54,6 +54,7 @@ from agent_brain.memories.views.base import View
 Finish: TypeAlias = Callable[[Rows, Rows], Awaitable[Forgetting | None]]
 IGNORED = LOCAL | {RECORDED_CALL}  # by others that read a session
 LOCAL_CHANGES = GoalSet | RunChange
+OF_RUN = frozenset(get_args(RunChange))
 ChangeT = TypeVar("ChangeT", bound=Change)
 
 
@@ -216,7 +217,8 @@ class MessageStore:
                 if rows and not self.readonly:
                     unfinished = await finish(rows, counting)
                 del counting
-                await in_thread_if_many(rows, Rows.free)
+                if rows:
+                    await in_thread_if_many(rows, Rows.free)
             elif self.shared:
                 await self._read_new(session)
         return unfinished
@@ -285,7 +287,9 @@ class MessageStore:
     ) -> Sequence[ChangeT]:
         while True:
             changes = plan()
-            if (many := self._measure(changes)) <= ON_LOOP:
+            of_run = OF_RUN.issuperset(map(type, changes))
+            many = 0 if of_run else self._measure(changes)
+            if many <= ON_LOOP:
                 entries = entries_of(changes)
             else:
                 entries = await anyio.to_thread.run_sync(entries_of, changes)
@@ -514,17 +518,8 @@ class MessageStore:
             case Cleared():
                 self.reset()
             case Checkpointed() | CallNoted() | PartNoted():
-                self._note_run(change, seq)
-
-    def _note_run(self, change: RunChange, seq: int | None) -> None:
-        """Take what an entry tells of the run."""
-        session = self.session
-        if session is None or seq is None:
-            return
-        if isinstance(change, Checkpointed) and change.since is None:
-            session.note_step(seq)
-        if outdated := session.run.take(change, seq):
-            session.outdate(outdated)
+                if self.session is not None and seq is not None:
+                    self.session.note_run(change, seq)
 
     def _added(self, messages: Sequence[Message]) -> None:
         for message in messages:
