@@ -273,7 +273,7 @@ class StoredMemory(Retagged, Exported):
             MemoryUseError: Something in ``before`` is not a message.
             SessionConflictError: Another memory has written to the session; nothing has changed.
         """
-        beginning = Beginning(run_id, state, checked_messages(before))
+        beginning = Beginning(run_id, state, checked_messages(before) if before else ())
         if is_replaced(type(self), "set_goal") or (before and is_replaced(type(self), "update")):
             await begin_by_set_goal(self, goal, beginning)
             return

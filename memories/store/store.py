@@ -285,6 +285,7 @@ class MessageStore:
         *,
         hold: bool = False,
     ) -> Sequence[ChangeT]:
+        seq = 0
         while True:
             changes = plan()
             of_run = OF_RUN.issuperset(map(type, changes))
