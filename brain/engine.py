@@ -259,11 +259,11 @@ class Engine:
                         if around:
                             events = surrounded(events, partial(self._inside, node))
                         try:
-                            async for event in events:
+                            async for piece in events:
                                 self._unwritten = False  # the work has written it
-                                for due in self._due() if late else ():
-                                    yield due
-                                noted = note(event)
+                                for event in self._due() if late else ():
+                                    yield event
+                                noted = note(piece)
                                 if reads is True or (reads and reads(noted)):
                                     yield noted
                                 elif pace is not None:
@@ -332,8 +332,10 @@ class Engine:
 
     def _enter(self, node: Node) -> None:
         self._delegated, self._has_forked, self.resumed = None, self.resumed, False
-        self.at = at = Position(self.run_id, self.budget.control.step, node.name, self.path)
-        self.record.begin_step(at)
+        at = Position(self.run_id, self.budget.control.step, node.name, self.path)
+        self.at = self.record.at = at
+        if self.record.used:
+            self.record.begin_step()
         if self.reads is True:
             self.late.append(StateEntered(at=at))
         if UNYIELDED:  # of states that failed
@@ -506,9 +508,9 @@ class Engine:
             if said and said != await last_answer(self.memory):  # which no message holds
                 self.memory.control.ended[""] = said
         else:
-            calls = self.memory.control.next_actions and not following.on_enter
+            calls = bool(self.memory.control.next_actions) and not following.on_enter
             at_once = calls and getattr(type(following.state).run, "begins_with_record", False)
-        self._unwritten = bool(at_once) and self._durable and not self._has_forked
+        self._unwritten = at_once and self._durable and not self._has_forked
         if self._unwritten:
             await with_step(self.memory._checkpoint_later())
         elif self._durable:

@@ -40,6 +40,7 @@ class StepRecorder:
     """Records what a step streams: in a report, and in the registers of the run.
 
     Attributes:
+        at: The current step.
         budget: Counts the usage.
         finish_reason: Why the model response that gave the answer ended, if one did.
         open_responses: The model responses that have begun and not reported their usage, by ID.
@@ -58,18 +59,16 @@ class StepRecorder:
     _answered_by: str | None = None  # the model response that the last text is from
     finish_reason: str | None = None
     _reported: UsageReported | None = None  # the last report: its text may come later
-    _at: Position = NOWHERE
+    at: Position = NOWHERE
     report: StepReport = field(default_factory=StepReport)
     used: bool = False
 
-    def begin_step(self, at: Position) -> None:
-        """Begin the report of the next step."""
-        self._at = at
-        if self.used:
-            if self.report.said:
-                self._text = self.report.said
-            self.report = StepReport()
-            self.used = False
+    def begin_step(self) -> None:
+        """Begin another report, as the last step has used its own."""
+        if self.report.said:
+            self._text = self.report.said
+        self.report = StepReport()
+        self.used = False
 
     def answer(self) -> str:
         """Return the text of the last step that streamed any."""
@@ -92,7 +91,7 @@ class StepRecorder:
 
     def note(self, item: StreamItem) -> Event:
         """Record what ``item`` reports; return it as an event that has its position."""
-        at = self._at
+        at = self.at
         note = _NOTES.get(type(item))
         if note is None and not isinstance(item, Event):
             if not isinstance(item, str):
@@ -100,7 +99,13 @@ class StepRecorder:
                     f"State {at.state!r} yielded {item!r}: yield text, an event from "
                     "agent_brain.states, or work such as llm.call(…)"
                 )
-            return self._note_words(item, at)
+            thought = type(item) is Thought
+            if not thought:  # a state's own remark says nothing about the model
+                self.used = True
+                self.report.said.append(item)
+                self.report.partial = None
+                self._answered_by = self.finish_reason = None
+            return TextDelta(item, thought=thought or self.as_thoughts, at=at)
         event: Event = item  # type: ignore[assignment]
         if event.at is NOWHERE:
             set_position(event, at)
@@ -110,15 +115,6 @@ class StepRecorder:
             return event
         self.used = True
         return note(self, event)
-
-    def _note_words(self, words: str, at: Position) -> TextDelta:
-        thought = type(words) is Thought
-        if not thought:  # a state's own remark says nothing about the model
-            self.used = True
-            self.report.said.append(words)
-            self.report.partial = None
-            self._answered_by = self.finish_reason = None
-        return TextDelta(words, thought=thought or self.as_thoughts, at=at)
 
     def _note_text(self, event: TextDelta) -> TextDelta:
         if event.thought:
