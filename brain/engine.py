@@ -239,7 +239,8 @@ class Engine:
                 while True:
                     working = in_step.set(True)
                     try:
-                        item = await (anext(stream) if not failed else next_item(stream, failed))
+                        ahead = anext(stream) if failed is None else next_item(stream, failed)
+                        item = await ahead
                     except StopAsyncIteration:
                         break
                     finally:
@@ -289,7 +290,7 @@ class Engine:
                 yield event
             if self._calls.error is not None:
                 raise self._calls.error
-        for event in self._due() if called else ():
+        for event in self._due() if called or late else ():
             yield event
         self.reason = self.reason or StopReason.DONE
 
