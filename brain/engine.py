@@ -690,7 +690,8 @@ class Engine:
         count = begun[branch.name]
         inside = tuple(filter(None, (self.at.state, branch.name)))
         again = f"#{count}" if count > 1 else ""
-        hooks = self._hooks_of(branch)
+        brought = (*branch.hooks, *branch.net.hooks)  # behind the outer ones
+        hooks = hooks_of(brought) if self.hooks is None else self.hooks.then(brought)
         counted = self.budget if hooks is self.hooks else self.budget.counted_by(hooks or ())
         return Engine(
             branch.net,
@@ -717,11 +718,6 @@ class Engine:
             return self.steering
         return self.steering.for_branch() if asks else None
 
-    def _hooks_of(self, branch: Branch) -> Pipeline | None:
-        """Return the hooks of an inner net: the outer ones, then its own."""
-        own = (*branch.hooks, *branch.net.hooks)
-        return hooks_of(own) if self.hooks is None else self.hooks.then(own)
-
     async def branch(self, branch: Branch, outer: Engine) -> AsyncGenerator[Event, None]:
         """Run as a branch, from the beginning or from where the interrupted run stopped."""
         control = self.memory.control
@@ -740,7 +736,8 @@ class Engine:
             self._hand_back(outer)
             self._note_output(branch)
             return
-        steps = self._steps_in_time()
+        timeout = None if self.limits is None else self.limits.timeout
+        steps = self.steps() if timeout is None else self._within(timeout)
         try:
             async for event in steps:
                 yield event
@@ -767,12 +764,8 @@ class Engine:
         if self.outside is not None and self.over:
             self.outside.count_branch(control.branch)
 
-    def _steps_in_time(self) -> AsyncGenerator[Event, None]:
-        """Return :meth:`steps`, within the time limit of the branch itself."""
-        timeout = None if self.limits is None else self.limits.timeout
-        return self.steps() if timeout is None else self._within(timeout)
-
     async def _within(self, timeout: float) -> AsyncGenerator[Event, None]:
+        """Yield what :meth:`steps` does, within the time limit of the branch itself."""
         events = relay(self.steps(), Clock(timeout).wait)
         try:
             async for event in events:

@@ -332,8 +332,10 @@ class Run(AsyncResource, Generic[OutputT_co]):
                 await self._observation.end(self._result)
             if noting:
                 await interruption.take_back()
-            for event in self._last_events() if self._reads is True else ():
-                yield event
+            if self._reads is True:
+                late = [] if engine is None else engine.late  # of the step that was written now
+                for event in (*late, *self._calls.events, self._finished_event()):
+                    yield event
         except BaseException as error:
             last = await self._ended_by(error)
             if last is not None:
@@ -618,11 +620,6 @@ class Run(AsyncResource, Generic[OutputT_co]):
         if control.human_requests is None:
             return result
         return replace(result, **open_requests(control.human_requests))
-
-    def _last_events(self) -> list[Event]:
-        """Return the events of the last step, which is written now, and of the end."""
-        late = [] if self._engine is None else [*self._engine.late, *self._calls.events]
-        return [*late, self._finished_event()]
 
     def _finished_event(self) -> RunFinished:
         result = self.result
