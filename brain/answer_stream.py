@@ -65,7 +65,8 @@ async def _read(run: Run) -> AsyncGenerator[str, None]:
         async for event in run:
             if not isinstance(event, TextDelta) or event.thought or not event.text:
                 continue
-            source = (event.response_id, event.step, event.path)
+            at = event.at
+            source = (event.response_id, at.step, at.path)
             if last is not None and last != source and (last[0] or source[0]):
                 yield "\n\n"
             last = source

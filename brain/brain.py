@@ -6,6 +6,7 @@ import copy
 import dataclasses
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, overload
 
 import anyio
@@ -549,7 +550,7 @@ class Brain(AsyncResource, Generic[OutputT_co]):
             self.stuck,
             self._sources,
             self.dry_run,
-            self._set_last_result,
+            partial(setattr, self, "_last_result"),
             self.hooks,
             self.on_uncertain == "pause",
             trace,
@@ -610,9 +611,6 @@ class Brain(AsyncResource, Generic[OutputT_co]):
                 "cannot keep them: use a built-in memory, or write record_call() and "
                 "recorded_calls()"
             )
-
-    def _set_last_result(self, result: Result[Any] | None) -> None:
-        self._last_result = result
 
     def _find_memory(
         self,
@@ -696,7 +694,7 @@ def _as_goal(task: str | Message) -> Message:
             f"The task is a text or a Message, not {type(given).__name__}: give the last message "
             "as the task, and record what was said before it with 'await memory.update([…])'"
         )
-    goal = as_message(task)
+    goal = Message.user(task) if isinstance(task, str) else as_message(task)
     if not goal.content.strip() and not goal.attachments:
         raise BrainUseError("The task is empty: say what is to be done")
     return goal

@@ -13,7 +13,6 @@ from agent_brain.limits import SPENDING, StopReason
 from agent_brain.nets.net import Node
 from agent_brain.nets.validation import name_of
 from agent_brain.states.events import ActionFinished
-from agent_brain.stuck import Verdict
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -104,8 +103,3 @@ def next_node(node: Node, target: Enum | None, report: StepReport, *, done: bool
         allowed = [name_of(t) if t is not None else "the end (None)" for t in node.targets]
         raise TransitionError(node.name, target, sorted(allowed))
     return None if done else following
-
-
-def is_stuck(following: Node | None, verdict: Verdict) -> bool:
-    """Return whether a run that repeats itself stops: a hint was given, and did not help."""
-    return following is not None and verdict.action == "stop"

@@ -15,7 +15,7 @@ from agent_brain.branches import run_branches
 from agent_brain.common.aio import CLEANUP_SECONDS
 from agent_brain.common.secrets import get_logger, scrub
 from agent_brain.common.text import to_compact_json, to_text
-from agent_brain.decision import is_stuck, next_node, stops_before
+from agent_brain.decision import next_node, stops_before
 from agent_brain.errors import (
     BrainDefinitionError,
     BrainUseError,
@@ -40,7 +40,7 @@ from agent_brain.memories.branches.kept import (
 from agent_brain.memories.control import SUSPENDED, Control
 from agent_brain.memories.message import PARTIAL, Message
 from agent_brain.memories.runs.human_requests import HumanRequests, key_of_branch
-from agent_brain.memories.runs.work import in_step, set_run_work, with_step
+from agent_brain.memories.runs.work import family, in_step, set_run_work, with_step
 from agent_brain.memory_calls import MemoryCalls
 from agent_brain.nets.delegation import Branch, Delegate
 from agent_brain.nets.net import Net, Node
@@ -67,9 +67,9 @@ from agent_brain.states.pipeline import STATE, Observation, Pipeline, hooks_of, 
 from agent_brain.states.work import (
     Clock,
     OutOfTimeError,
-    RaisedAtYield,
     StreamItem,
     Work,
+    next_item,
     perform,
     relay,
 )
@@ -120,11 +120,13 @@ class Engine:
         path: The states and branches around the net.
         pauses: Whether a person is asked about calls that may have taken effect before a crash.
         over: Whether the net has ended.
+        record: Records what the steps report.
         reads: Whether the consumer reads an event: every one, none, or what a function says. The
             others are recorded and not yielded.
         reason: Why it stopped; None before that.
         resumed: Whether the run was resumed: it may have had branches in this step.
         run_id: The ID of the run.
+        sink: Takes the events of tool calls that nobody reads as they happen; None: they are read.
         steering: What is asked of a run that can be asked to stop.
         stuck: When the run repeats itself.
         watched: Whether somebody reads all events of the run.
@@ -155,6 +157,7 @@ class Engine:
     left: bool = False
     over: bool = False
     reason: StopReason | None = None
+    sink: Callable[[Event], object] | None = field(init=False)
     watched: bool = False
     _around: Sequence[Hook] = ()
     _calls: MemoryCalls = field(init=False)  # of the memory
@@ -165,7 +168,7 @@ class Engine:
     _observation: Observation | None = None  # of the hooks that observe states
     _pace: Pace | None = None
     _paraphrases: Paraphrases | None = None
-    _record: StepRecorder = field(init=False)
+    record: StepRecorder = field(init=False)
     _unwritten: bool = False  # the last step is written with what comes next
 
     def __post_init__(self, calls: MemoryCalls | None) -> None:
@@ -174,7 +177,7 @@ class Engine:
             from agent_brain.paraphrases import Paraphrases
 
             self._paraphrases = Paraphrases(stuck)
-        self._record = StepRecorder(memory, budget, as_thoughts=self.as_thoughts, asks=self.asks)
+        self.record = StepRecorder(memory, budget, as_thoughts=self.as_thoughts, asks=self.asks)
         self._durable = memory.durable
         self.resumed = self.resumed or memory.resumed
         self._ends_steps = self._durable or self.resumed
@@ -189,20 +192,17 @@ class Engine:
             calls = MemoryCalls(memory, self.hooks, place, budget)
         self._calls = calls
         self.watched = calls.listens
-        calls.attach(self, budget)
-
-    def answer(self) -> str:
-        """Return the text of the last step that streamed any."""
-        return self._record.answer()
+        self.sink = None if self.reads is True else self.record.note
+        calls.engine, calls.budget = self, budget
 
     async def partial_answer(self) -> Message | None:
         """Return what was said in a step that the run has ended within, if no message has it."""
-        report = self._record.report
+        report = self.record.report
         if not report.unfinished:
             return None
         if report.partial is not None:
-            self._record.say(to_compact_json(report.partial), None)
-        text = self._record.unrecorded(await self.memory.turn())
+            self.record.say(to_compact_json(report.partial), None)
+        text = self.record.unrecorded(await self.memory.turn())
         if not text:
             return None
         node = self.net.find(self.at.state or "")
@@ -214,116 +214,85 @@ class Engine:
             metadata={PARTIAL: True},
         )
 
-    @property
-    def finish_reason(self) -> str | None:
-        """Why the model response that gave the answer ended, if one did."""
-        return self._record.finish_reason
-
     async def steps(self) -> AsyncGenerator[Event, None]:  # noqa: C901, PLR0915 - one loop
         """Yield events until the net ends or a limit is reached."""
-        memory, record, budget = self.memory, self._record, self.budget
+        memory, record, budget, late = self.memory, self.record, self.budget, self.late
         note, reads, pace, steering = record.note, self.reads, self._pace, self.steering
-        late = self.late
-        hooks, around, called = self.hooks, self._around, self._calls.events
+        plain, around, called = self.hooks is None, self._around, self._calls.events
         node = None if self.over else self._current()
         while node is not None:
             reached = None if self.reason else budget.reached(memory.control)
             if steering is not None and steering.pending and not self.reason:
-                for received in await self._receive(steering):
-                    yield received
+                late += await self._receive(steering)
                 reached = reached or steering.stopping
             if reached and not await self._may_run(node, reached):
                 node = await self._stop(reached)
                 continue
             self._enter(node)
-            if reads is True:
-                late.append(StateEntered(at=self.at))
-                while late and not self._unwritten:
-                    yield late.pop(0)
+            for event in self._due() if late else ():
+                yield event
             stream: AsyncIterator[StreamItem] | None = None
             try:
-                if hooks is not None:
-                    await self._begin(node, hooks)
-                elif node.on_enter and self.key not in memory.control.entered:
-                    await node.state.on_enter(memory)
-                stream = node.state.run(memory)
-                if hooks is not None and hooks.debug is not None:
-                    stream = hooks.debug.watch(stream, node.state, node.name)
-                if around:
-                    stream = surrounded(stream, partial(self._inside, node))
-                running = stream
-                items: AsyncIterator[StreamItem] | None = running
-                while items is not None:
-                    current, items = items, None
-                    while True:
-                        working = in_step.set(True)
+                by_itself = plain and not node.on_enter
+                stream = node.state.run(memory) if by_itself else await self._open(node)
+                failed: Exception | None = None  # the work, whose error is raised at the yield
+                while True:
+                    working = in_step.set(True)
+                    try:
+                        ahead = anext(stream) if failed is None else next_item(stream, failed)
+                        item = await ahead
+                    except StopAsyncIteration:
+                        break
+                    finally:
+                        in_step.reset(working)
+                    failed = None
+                    if not isinstance(item, Work):
+                        noted = note(item)
+                        if reads is True or (reads and reads(noted)):
+                            yield noted
+                        elif pace is not None:
+                            await pace.keep()
+                        continue
+                    for event in self._due() if called else ():
+                        yield event
+                    try:
+                        events = perform(item, self) if item.clock else item.events(self)
+                        if around:
+                            events = surrounded(events, partial(self._inside, node))
                         try:
-                            item = await anext(current)
-                        except StopAsyncIteration:
-                            break
+                            async for piece in events:
+                                self._unwritten = False  # the work has written it
+                                for event in self._due() if late else ():
+                                    yield event
+                                noted = note(piece)
+                                if reads is True or (reads and reads(noted)):
+                                    yield noted
+                                elif pace is not None:
+                                    await pace.keep()
                         finally:
-                            in_step.reset(working)
-                        if not isinstance(item, Work):
-                            noted = note(item)
-                            if reads is True or (reads and reads(noted)):
-                                yield noted
-                            elif pace is not None:
-                                await pace.keep()
-                            continue
-                        while called:  # by the memory
-                            yield called.pop(0)
-                        try:
-                            events = perform(item, self) if item.clock else item.events(self)
-                            if around:
-                                events = surrounded(events, partial(self._inside, node))
-                            try:
-                                async for event in events:
-                                    self._unwritten = False  # the work has written it
-                                    while late:
-                                        yield late.pop(0)
-                                    noted = note(event)
-                                    if reads is True or (reads and reads(noted)):
-                                        yield noted
-                                    elif pace is not None:
-                                        await pace.keep()
-                            finally:
-                                await events.aclose()
-                        except FinalError:  # which is not the state's to handle
-                            raise
-                        except Exception as error:  # raised where the state waits
-                            items = RaisedAtYield(running, error)
-                        if items is not None or record.report.waits is not None:
-                            break
+                            await events.aclose()
+                    except FinalError:  # which is not the state's to handle
+                        raise
+                    except Exception as error:
+                        failed = error
+                    if failed is None and record.report.waits is not None:
+                        break
             except BaseException as error:
-                await self._leave_hurt(node, stream, error)
-                if not self._is_out_of_budget(error) and not await self._fail(node, error):
+                if not await self._leave_hurt(node, stream, error):
                     raise
             else:
                 if UNYIELDED:
-                    self._name_unyielded(node)
+                    _name_unyielded(node)
                 if node.on_exit or record.report.waits is not None:
                     await self._exit(node, stream)
-            leaving = self._close_step(node) if hooks is None else self._leave(node)
-            node, events_of_leaving = await leaving
-            while called:
-                yield called.pop(0)
+            node = await (self._close_step(node) if plain else self._leave(node))
+            for event in self._due() if called or late else ():
+                yield event
             if self._calls.error is not None:
                 raise self._calls.error
-            late += events_of_leaving
-            while late and not self._unwritten:
-                yield late.pop(0)
-        while called:
-            yield called.pop(0)
+        for event in self._due() if called or late else ():
+            yield event
         self.reason = self.reason or StopReason.DONE
-
-    async def _begin(self, node: Node, hooks: Pipeline) -> None:
-        """Tell the hooks that observe states that a step begins, and call ``on_enter``."""
-        if hooks.state:
-            self._observation = Observation(STATE, hooks.state, self._request(node))
-            await self._observation.begin()
-        if node.on_enter and self.key not in self.memory.control.entered:
-            with self._inside(node):
-                await node.state.on_enter(self.memory)
 
     def _inside(self, node: Node) -> AbstractContextManager[object]:
         """Return what hooks put around the state."""
@@ -339,6 +308,14 @@ class Engine:
             at=self.at,
             memory=self.memory,
         )
+
+    def _due(self) -> list[Event]:
+        """Return the events that are to be yielded now; each once."""
+        late, called = self.late, self._calls.events
+        due, called[:] = [*called], []
+        if not self._unwritten:
+            due, late[:] = due + late, []
+        return due
 
     async def _receive(self, steering: Steering) -> list[MessageReceived]:
         """Record the messages that were sent to the run."""
@@ -356,10 +333,28 @@ class Engine:
 
     def _enter(self, node: Node) -> None:
         self._delegated, self._has_forked, self.resumed = None, self.resumed, False
-        self.at = at = Position(self.run_id, self.budget.control.step, node.name, self.path)
-        self._record.begin_step(at)
+        at = Position(self.run_id, self.budget.control.step, node.name, self.path)
+        self.at = self.record.at = at
+        if self.record.used:
+            self.record.begin_step()
+        if self.reads is True:
+            self.late.append(StateEntered(at=at))
         if UNYIELDED:  # of states that failed
             UNYIELDED.clear()
+
+    async def _open(self, node: Node) -> AsyncIterator[StreamItem]:
+        """Return the stream of a state that hooks look at, or that is entered with a method."""
+        hooks, state = self.hooks, node.state
+        if hooks is not None and hooks.state:
+            self._observation = Observation(STATE, hooks.state, self._request(node))
+            await self._observation.begin()
+        if node.on_enter and self.key not in self.memory.control.entered:
+            with self._inside(node):
+                await state.on_enter(self.memory)
+        stream = state.run(self.memory)
+        if hooks is not None and hooks.debug is not None:
+            stream = hooks.debug.watch(stream, state, node.name)
+        return surrounded(stream, partial(self._inside, node)) if self._around else stream
 
     async def _exit(self, node: Node, stream: object) -> None:
         """Close the stream of a state, which may not be exhausted, and call ``on_exit``.
@@ -369,51 +364,35 @@ class Engine:
         try:
             await close_stream(stream)
         finally:
-            if self._record.report.waits is not None:
+            if self.record.report.waits is not None:
                 self._note_entered(node)
             elif node.on_exit:
                 await node.state.on_exit(self.memory)
-
-    def _name_unyielded(self, node: Node) -> None:
-        """Log which model calls a state has made and not yielded."""
-        state = getattr(node.state, "wrapped", node.state)
-        runs = [vars(kind).get("run") for kind in type(state).__mro__]
-        given = vars(state).values()  # such as the function of a FunctionState or a MapState
-        own = {getattr(function, "__code__", None) for function in (*runs, *given)}
-        found = {kind for maker, kind in UNYIELDED if maker in own}
-        UNYIELDED.clear()
-        if not found:  # they are of other runs, whose states have failed
-            return
-        kinds = ", ".join(sorted(found))
-        log.warning(
-            "State %r (%s) has made a %s and not yielded it, so the model was not called: write "
-            "'yield call' in its run() or function",
-            node.name,
-            type(node.state).__name__,
-            kinds,
-        )
 
     def _note_entered(self, node: Node) -> None:
         entered = self.memory.control.entered
         if node.on_enter and self.key not in entered:
             entered.append(self.key)
 
-    async def _leave_hurt(self, node: Node, stream: object, error: BaseException) -> None:
+    async def _leave_hurt(self, node: Node, stream: object, error: BaseException) -> bool:
         """Leave a state that raised; note in ``error`` which state it was.
+
+        Returns:
+            Whether the net or the run goes on, so that the error is not raised.
 
         Raises:
             StateCancelledError: ``error`` is a cancellation that is not meant for the run.
         """
         failure = failure_of(error, node.name, type(node.state).__name__)
+        report = self.record.report
         try:
             with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
                 await self._exit(node, stream)
         finally:
-            report = self._record.report
             report.unfinished = True
             if report.inner:
-                self._record.say(report.inner, None)
-            self._record.count_open_responses()
+                self.record.say(report.inner, None)
+            self.record.count_open_responses()
             if self._observation is not None:
                 await self._observation.fail(failure)
         if isinstance(failure, LLMError | ScratchError):
@@ -422,14 +401,11 @@ class Engine:
             failure.add_note(f"Raised in state {node.name!r} ({type(node.state).__name__})")
         if failure is not error:
             raise failure from error
-
-    def _is_out_of_budget(self, error: BaseException) -> bool:
-        """Return whether the state failed as work could not begin: the run then ends."""
-        if not isinstance(error, LimitReachedError) or self.left:
-            return False
-        report, self._record.used = self._record.report, True
-        report.cut = report.cut or self.budget.refusal()  # of a call of the memory
-        return True
+        if isinstance(error, LimitReachedError) and not self.left:  # the run ends with the step
+            self.record.used = True
+            report.cut = report.cut or self.budget.refusal()  # of a call of the memory
+            return True
+        return await self._fail(node, error)
 
     async def _fail(self, node: Node, error: BaseException) -> bool:
         """Record an error that leads to another state; return whether the net has such an edge."""
@@ -437,34 +413,34 @@ class Engine:
             return False
         if not isinstance(error, Exception) or isinstance(error, FINAL):
             return False
-        report, self._record.used = self._record.report, True
+        report, self.record.used = self.record.report, True
         report.waits = report.cut = None
         report.unfinished, report.error = False, error
         if self.memory.control.next_actions:
             await close_open_calls(self.memory, f"state {node.name!r} failed")
         return True
 
-    async def _leave(self, node: Node) -> tuple[Node | None, list[Event]]:
+    async def _leave(self, node: Node) -> Node | None:
         """End a step, as :meth:`_close_step` does, and tell the hooks that observe states."""
         observation = self._observation
         try:
             with self._inside(node):
-                following, events = await self._close_step(node)
+                following = await self._close_step(node)
         except BaseException as error:
             if observation is not None:
                 await observation.fail(error)
             raise
         if observation is not None:
-            if (failed := self._record.report.error) is not None:
+            if (failed := self.record.report.error) is not None:
                 await observation.fail(failed, cut=False)
             await observation.end(None if following is None else following.name)
-        return following, events
+        return following
 
-    async def _close_step(self, node: Node) -> tuple[Node | None, list[Event]]:
-        """End a step; return the next state and the events to yield before it."""
-        report, at = self._record.report, self.at
-        if self._record.open_responses:
-            self._record.count_open_responses()
+    async def _close_step(self, node: Node) -> Node | None:
+        """End a step; return the next state."""
+        report, at = self.record.report, self.at
+        if self.record.open_responses:
+            self.record.count_open_responses()
         if (reason := report.waits or report.cut) is not None:  # it runs again on resume
             return await self._stop_within(reason)
         memory = self.memory
@@ -473,7 +449,9 @@ class Engine:
         if self.reason is None:  # the fallback state is the last
             try:
                 target = None if report.error else await node.state.next_state(memory)
-                following = next_node(node, target, report, done=control.done)
+                following = node.following.get(id(target))
+                if not following or control.done:
+                    following = next_node(node, target, report, done=control.done)
             except BaseException as error:
                 if not await self._fail(node, error):
                     report.unfinished = True
@@ -484,8 +462,8 @@ class Engine:
         if node.on_enter and self.key in control.entered:
             control.entered.remove(self.key)
         failed = None if report.error is None else error_text(report.error)
-        mark, known = self._fingerprint(node), self._paraphrases
-        mark = mark if known is None else await self._same(known, node, mark)
+        told = report.finished or report.said or report.thought or report.error
+        mark = await self._fingerprint(node) if told and self.stuck is not None else None
         if self.path:
             control.check_notes(node.name)
             said = "" if name else await self._said()
@@ -493,33 +471,31 @@ class Engine:
             self.budget.count_step()
         else:
             control.advance(name, left=node.name, error=failed)
-            if following is None and self._durable:
-                await self._keep_answer()
-        verdict = None
-        if mark is not None and self.stuck is not None:
-            verdict = self.stuck.look(control, mark)
+        verdict = None if mark is None or self.stuck is None else self.stuck.look(control, mark)
         if self._ends_steps:
             await self._write_step(following)
-        exited = StateExited(name, report.error, at=at)
-        events: list[Event] = [exited] if self.reads is True else []
+        if self.reads is True:
+            self.late.append(StateExited(name, report.error, at=at))
         if verdict is not None and following is not None:
-            following = await self._note_cycle(verdict, following, events)
-        return following, events
+            following = await self._note_cycle(verdict, following)
+        return following
 
-    async def _stop_within(self, reason: StopReason) -> tuple[Node | None, list[Event]]:
+    async def _stop_within(self, reason: StopReason) -> Node | None:
         """Stop the run in a step, which is repeated when it is resumed; see :meth:`_close_step`."""
         if reason in SUSPENDED:
             self.reason = reason
-            return None, []
-        self._record.report.unfinished = True
+            return None
+        self.record.report.unfinished = True
         following = await self._stop(reason)
         self.resumed = self._has_forked  # the fallback state ends the step of the branches
         name = None if following is None else following.name
-        return following, [StateExited(name, at=self.at)]
+        if self.reads is True:
+            self.late.append(StateExited(name, at=self.at))
+        return following
 
     async def _said(self) -> str:
         """Return the answer so far, also one that was given before the run was interrupted."""
-        said = self.answer()
+        said = self.record.answer()
         return await last_answer(self.memory) if self.memory.resumed and not said else said
 
     async def _write_step(self, following: Node | None) -> None:
@@ -527,7 +503,15 @@ class Engine:
 
         Where the run ends, or tool calls begin, one write at once does for both.
         """
-        self._unwritten = not self._has_forked and self._is_written_next(following)
+        if following is None:
+            at_once = not self.path  # with the end of the run
+            said = self.record.answer() if at_once and self._durable else ""
+            if said and said != await last_answer(self.memory):  # which no message holds
+                self.memory.control.ended[""] = said
+        else:
+            calls = bool(self.memory.control.next_actions) and not following.on_enter
+            at_once = calls and getattr(type(following.state).run, "begins_with_record", False)
+        self._unwritten = at_once and self._durable and not self._has_forked
         if self._unwritten:
             await with_step(self.memory._checkpoint_later())
         elif self._durable:
@@ -535,31 +519,14 @@ class Engine:
         if self._has_forked:
             await drop_branches(self.memory)
 
-    def _is_written_next(self, following: Node | None) -> bool:
-        if not self._durable:
-            return False
-        if following is None:
-            return not self.path  # with the end of the run
-        if following.on_enter or not self.memory.control.next_actions:
-            return False
-        return getattr(type(following.state).run, "begins_with_record", False)
-
-    async def _keep_answer(self) -> None:
-        """Keep an answer that no message holds, in case the run is interrupted before its end."""
-        said = self.answer()
-        if said and said != await last_answer(self.memory):
-            self.memory.control.ended[""] = said
-
-    async def _note_cycle(
-        self, verdict: Verdict, following: Node, events: list[Event]
-    ) -> Node | None:
-        """Append that the run repeats itself to ``events``; return the next state."""
-        events.append(StuckDetected(*verdict, at=self.at))
-        if not is_stuck(following, verdict):
+    async def _note_cycle(self, verdict: Verdict, following: Node) -> Node | None:
+        """Report that the run repeats itself; return the next state."""
+        self.late.append(StuckDetected(*verdict, at=self.at))
+        if verdict.action != "stop":  # a hint was given
             return following
         fallback = await self._stop(StopReason.STUCK)
-        if fallback is None and not self.answer():
-            events.append(self._record.note(await best_words(self.memory)))
+        if fallback is None and not self.record.answer():
+            self.late.append(self.record.note(await best_words(self.memory)))
         return fallback
 
     def _current(self) -> Node:
@@ -572,30 +539,27 @@ class Engine:
             raise ResumeError(no_state(self.net, name))
         return node
 
-    def _fingerprint(self, node: Node) -> str | None:
-        """Return the fingerprint of the step; None if nothing in it counts."""
-        report, asked = self._record.report, self.memory.control.human_requests
+    async def _fingerprint(self, node: Node) -> str | None:
+        """Return the fingerprint of a step that said or did something; None if nothing counts.
+
+        It is that of an earlier step which said nearly the same, if that is looked for.
+        """
+        report, asked = self.record.report, self.memory.control.human_requests
         text = report.said or report.thought
-        if self.stuck is None or not (report.finished or text or report.error):
-            return None
-        return fingerprint(
+        heard = () if asked is None else [*map(to_text, asked.answers.values())]
+        mark = fingerprint(
             node.name,
             report.finished,
             text,
-            heard=() if asked is None else [*map(to_text, asked.answers.values())],
+            heard=heard,
             asked=report.requested,
             tools=self.memory.available_tools,
             error=report.error,
         )
-
-    async def _same(self, known: Paraphrases, node: Node, mark: str | None) -> str | None:
-        """Return the fingerprint of a step that said nearly the same, or ``mark``, its own."""
-        report, asked = self._record.report, self.memory.control.human_requests
-        if mark is None or report.finished or report.error or self.over:
+        known = self._paraphrases
+        if known is None or mark is None or report.finished or report.error or self.over:
             return mark
-        about = [node.name, *([] if asked is None else map(to_text, asked.answers.values()))]
-        text = "".join(report.said or report.thought)
-        return await known.mark(mark, about, text, self.memory)
+        return await known.mark(mark, [node.name, *heard], "".join(text), self.memory)
 
     async def _stop(self, reason: StopReason) -> Node | None:
         """Stop the run; return the fallback state, if there is one and time is left."""
@@ -626,19 +590,19 @@ class Engine:
                 branch.completed or branch.stop_reason in SUSPENDED for branch in order.branches
             )
             if over and not isinstance(error, Exception):  # left while it only waited
-                self._record.report.waits = self._collect_requests(order)
+                self.record.report.waits = self._collect_requests(order)
             elif not aside and order.branches:
-                self._record.report.inner = order.branches[0].answer
+                self.record.report.inner = order.branches[0].answer
             raise
-        report = self._record.report
-        self._record.used = self._record.used or bool(order.branches)
+        report = self.record.report
+        self.record.used = self.record.used or bool(order.branches)
         for branch in order.branches:
             reason = branch.stop_reason
             if reason not in (None, *OWN, *SUSPENDED) and not branch.own_limit:
                 report.cut = StopReason(reason)
         report.waits = self._collect_requests(order) or report.waits
         if len(order.branches) == 1 and not order.as_thoughts and not part:
-            self._record.say(order.branches[0].answer, order.branches[0].finish_reason)
+            self.record.say(order.branches[0].answer, order.branches[0].finish_reason)
 
     def _reached(self) -> StopReason | None:
         return None if self.reason else self.budget.reached()
@@ -650,7 +614,7 @@ class Engine:
             for branch in waiting:  # they are cancelled, like those that still ran
                 branch.stop_reason = None
             return None
-        if not waiting or self._record.report.cut is not None:
+        if not waiting or self.record.report.cut is not None:
             return None
         control = self.memory.control
         for branch in waiting:
@@ -672,16 +636,11 @@ class Engine:
         """
         if self.reads is True:
             self._calls.events.append(event)
-        self._record.note(event)
-
-    @property
-    def sink(self) -> Callable[[Event], object] | None:
-        """Takes the events of tool calls that nobody reads as they happen; None: they are read."""
-        return None if self.reads is True else self._record.note
+        self.record.note(event)
 
     def count_unread(self, event: Event) -> None:
         """Count the model calls in an ``event`` that nobody reads any more."""
-        self._record.note_unread(event)
+        self.record.note_unread(event)
 
     def check_budget(self) -> None:
         """Check that another model call may begin; if not, the run ends after this step.
@@ -689,6 +648,8 @@ class Engine:
         Raises:
             LimitReachedError: A limit of tokens or cost is reached, or a budget is used up.
         """
+        if self.budget.only_steps and not self.budget.payers:
+            return
         found = self.budget.refusal()
         if found is not None and (self.reason is None or found is StopReason.BUDGET):
             self._refuse(found)
@@ -714,8 +675,8 @@ class Engine:
         self.budget.release_calls(self.memory.control)
 
     def _refuse(self, reason: StopReason) -> NoReturn:
-        self._record.used = True
-        self._record.report.cut = reason
+        self.record.used = True
+        self.record.report.cut = reason
         raise LimitReachedError(reason.clause)
 
     def _engine_for(self, branch: Branch, aside: bool) -> Engine:  # noqa: FBT001
@@ -729,7 +690,8 @@ class Engine:
         count = begun[branch.name]
         inside = tuple(filter(None, (self.at.state, branch.name)))
         again = f"#{count}" if count > 1 else ""
-        hooks = self._hooks_of(branch)
+        brought = (*branch.hooks, *branch.net.hooks)  # behind the outer ones
+        hooks = hooks_of(brought) if self.hooks is None else self.hooks.then(brought)
         counted = self.budget if hooks is self.hooks else self.budget.counted_by(hooks or ())
         return Engine(
             branch.net,
@@ -756,16 +718,11 @@ class Engine:
             return self.steering
         return self.steering.for_branch() if asks else None
 
-    def _hooks_of(self, branch: Branch) -> Pipeline | None:
-        """Return the hooks of an inner net: the outer ones, then its own."""
-        own = (*branch.hooks, *branch.net.hooks)
-        return hooks_of(own) if self.hooks is None else self.hooks.then(own)
-
     async def branch(self, branch: Branch, outer: Engine) -> AsyncGenerator[Event, None]:
         """Run as a branch, from the beginning or from where the interrupted run stopped."""
         control = self.memory.control
         self.watched = self._calls.listens = outer.watched
-        set_run_work(self.memory, self._calls)
+        set_run_work(family(self.memory), self._calls)
         if self.outside is not None:
             control = await self._begin_branch(self.budget.control, self.outside)
             if control.status == "waiting":  # nothing that it waits for was decided
@@ -779,7 +736,8 @@ class Engine:
             self._hand_back(outer)
             self._note_output(branch)
             return
-        steps = self._steps_in_time()
+        timeout = None if self.limits is None else self.limits.timeout
+        steps = self.steps() if timeout is None else self._within(timeout)
         try:
             async for event in steps:
                 yield event
@@ -795,8 +753,8 @@ class Engine:
             control.done = False
             branch.answer = await self._said()
             self._note_output(branch)
-            branch.finish_reason = self.finish_reason
-            reason = self.reason or self._record.report.waits  # left when it had asked
+            branch.finish_reason = self.record.finish_reason
+            reason = self.reason or self.record.report.waits  # left when it had asked
             if branch.error is None and reason is not None and reason in SUSPENDED:
                 branch.stop_reason = reason
                 if self.outside is not None:
@@ -806,12 +764,8 @@ class Engine:
         if self.outside is not None and self.over:
             self.outside.count_branch(control.branch)
 
-    def _steps_in_time(self) -> AsyncGenerator[Event, None]:
-        """Return :meth:`steps`, within the time limit of the branch itself."""
-        timeout = None if self.limits is None else self.limits.timeout
-        return self.steps() if timeout is None else self._within(timeout)
-
     async def _within(self, timeout: float) -> AsyncGenerator[Event, None]:
+        """Yield what :meth:`steps` does, within the time limit of the branch itself."""
         events = relay(self.steps(), Clock(timeout).wait)
         try:
             async for event in events:
@@ -831,9 +785,10 @@ class Engine:
     def _hand_back(self, outer: Engine) -> None:
         """Let the memory work for the outer net again; one of a branch may write when closed."""
         if self.outside is None:
-            set_run_work(self.memory, outer._calls)
+            set_run_work(family(self.memory), outer._calls)
         else:
-            self._calls.attach(outer, self.budget)
+            self._calls.engine = outer
+            self._calls.budget = self.budget
 
     async def _begin_branch(self, main: Control, outer: Control) -> Control:
         """Begin on a memory of its own, or continue what an earlier run had begun there."""
@@ -848,7 +803,7 @@ class Engine:
             memory.control.resume()
         else:
             return memory.control
-        self.budget = self._record.budget = self.budget.inside(
+        self.budget = self.record.budget = self.budget.inside(
             outer, name, memory.control, self.limits
         )
         if self._durable:
@@ -873,6 +828,24 @@ class Engine:
         for key, prompt in asked.questions.items():
             named = key or key_of_branch(control.branch)
             yield InputRequested(prompt, named, asked.schemas.get(key), at=at)
+
+
+def _name_unyielded(node: Node) -> None:
+    """Log which model calls a state has made and not yielded."""
+    state = getattr(node.state, "wrapped", node.state)
+    runs = [vars(kind).get("run") for kind in type(state).__mro__]
+    given = vars(state).values()  # such as the function of a FunctionState or a MapState
+    own = {getattr(function, "__code__", None) for function in (*runs, *given)}
+    found = {kind for maker, kind in UNYIELDED if maker in own}
+    UNYIELDED.clear()
+    if found:  # others are of other runs, whose states have failed
+        log.warning(
+            "State %r (%s) has made a %s and not yielded it, so the model was not called: write "
+            "'yield call' in its run() or function",
+            node.name,
+            type(node.state).__name__,
+            ", ".join(sorted(found)),
+        )
 
 
 async def drop_branches(memory: Memory) -> None:

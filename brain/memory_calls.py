@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
@@ -24,7 +24,7 @@ from agent_brain.states.events import (
     ResponseStarted,
     UsageReported,
 )
-from agent_brain.states.hook_requests import EmbeddingRequest, HookRequest
+from agent_brain.states.hook_requests import EmbeddingRequest
 from agent_brain.states.model_stream import failed_usage
 from agent_brain.states.pipeline import Pipeline
 from agent_brain.states.usage import NOTHING, Usage
@@ -59,6 +59,7 @@ class MemoryCalls:
         budget: Counts what is used.
         cut_short: Why the run is cut short, while it is recorded.
         error: Ends the run after the step: a strict limit could not count a call.
+        engine: Reports and counts the calls; None before the first step and after the last.
         events: Events that were not yielded yet.
         hooks: The hooks of the run.
         listens: Whether somebody reads the events of the run.
@@ -73,7 +74,7 @@ class MemoryCalls:
     budget: Budget
     _: KW_ONLY
     listens: bool = False
-    _engine: Engine | None = None
+    engine: Engine | None = None
     _over: bool = False
     cut_short: StopReason | None = None
     error: LimitCheckError | None = None
@@ -85,26 +86,22 @@ class MemoryCalls:
     @property
     def at(self) -> Position:
         """The current position."""
-        at = NOWHERE if self._engine is None else self._engine.at
+        at = NOWHERE if self.engine is None else self.engine.at
         return self._at if at is NOWHERE else at
 
     def begin(self, at: Position) -> None:
         """Note the position of a run that begins: no step yet."""
         self._at = at
 
-    def attach(self, engine: Engine, budget: Budget) -> None:
-        """Let an engine report and count the calls from now on."""
-        self._engine, self.budget = engine, budget
-
-    def end(self) -> None:
-        """End the run; what it could not count, as it did not begin, its ledgers count."""
-        if self._engine is None:
+    def end(self, memories: Iterable[Memory]) -> None:
+        """End the run of ``memories``; what it could not count, its ledgers count."""
+        if self.engine is None:
             for event in self.events:
                 self._charge(event)
-        self._engine, self._over, self.cut_short = None, True, None
+        self.engine, self._over, self.cut_short = None, True, None
         self.events, self.listens = [], False
         if self.hooks is None:
-            set_run_work(self.memory, None)
+            set_run_work(memories, None)
         else:
             self.hooks = Pipeline(self.hooks)  # without the trace
 
@@ -117,12 +114,11 @@ class MemoryCalls:
         """
         if self.cut_short is not None:
             refusal: StopReason | None = self.cut_short
-        elif self._engine is not None:
+        elif self.engine is not None:
             refusal = self.budget.refusal()
         else:
             if not self._over:
-                run = HookRequest(at=self.at, memory=self.memory)
-                self.budget = self.budget.paid_by(run, self.hooks or ())
+                self.budget = self.budget.paid_by(self.at, self.memory, self.hooks or ())
             refusal = StopReason.BUDGET if self.budget.is_used_up else None
         if refusal is not None:
             raise LimitReachedError(refusal.clause)
@@ -137,9 +133,9 @@ class MemoryCalls:
         self._report(event)
 
     def _report(self, event: Event) -> None:
-        if self._engine is not None:
+        if self.engine is not None:
             try:
-                self._engine.note_memory_call(event)
+                self.engine.note_memory_call(event)
             except LimitCheckError as error:  # which the memory would take for one of the model
                 self.error = error
         elif self._over:

@@ -40,9 +40,10 @@ class StepRecorder:
     """Records what a step streams: in a report, and in the registers of the run.
 
     Attributes:
+        at: The current step.
         budget: Counts the usage.
         finish_reason: Why the model response that gave the answer ended, if one did.
-        open_responses: The IDs of model responses that have begun and not reported their usage.
+        open_responses: The model responses that have begun and not reported their usage, by ID.
         report: The report of the current step.
         used: Whether something was reported in this step.
     """
@@ -53,23 +54,21 @@ class StepRecorder:
     as_thoughts: bool  # text is streamed as thoughts
     asks: bool  # the net can wait for a person
     _text: list[str] = field(default_factory=list)  # of the last step that streamed any
-    open_responses: list[ResponseStarted] = field(default_factory=list)
+    open_responses: dict[str | None, ResponseStarted] = field(default_factory=dict)
     _counted: set[str | None] = field(default_factory=set)  # cut off, before their event
     _answered_by: str | None = None  # the model response that the last text is from
     finish_reason: str | None = None
     _reported: UsageReported | None = None  # the last report: its text may come later
-    _at: Position = NOWHERE
+    at: Position = NOWHERE
     report: StepReport = field(default_factory=StepReport)
     used: bool = False
 
-    def begin_step(self, at: Position) -> None:
-        """Begin the report of the next step."""
-        self._at = at
-        if self.used:
-            if self.report.said:
-                self._text = self.report.said
-            self.report = StepReport()
-            self.used = False
+    def begin_step(self) -> None:
+        """Begin another report, as the last step has used its own."""
+        if self.report.said:
+            self._text = self.report.said
+        self.report = StepReport()
+        self.used = False
 
     def answer(self) -> str:
         """Return the text of the last step that streamed any."""
@@ -92,7 +91,7 @@ class StepRecorder:
 
     def note(self, item: StreamItem) -> Event:
         """Record what ``item`` reports; return it as an event that has its position."""
-        at = self._at
+        at = self.at
         note = _NOTES.get(type(item))
         if note is None and not isinstance(item, Event):
             if not isinstance(item, str):
@@ -100,7 +99,13 @@ class StepRecorder:
                     f"State {at.state!r} yielded {item!r}: yield text, an event from "
                     "agent_brain.states, or work such as llm.call(…)"
                 )
-            return self._note_words(item, at)
+            thought = type(item) is Thought
+            if not thought:  # a state's own remark says nothing about the model
+                self.used = True
+                self.report.said.append(item)
+                self.report.partial = None
+                self._answered_by = self.finish_reason = None
+            return TextDelta(item, thought=thought or self.as_thoughts, at=at)
         event: Event = item  # type: ignore[assignment]
         if event.at is NOWHERE:
             set_position(event, at)
@@ -110,15 +115,6 @@ class StepRecorder:
             return event
         self.used = True
         return note(self, event)
-
-    def _note_words(self, words: str, at: Position) -> TextDelta:
-        thought = type(words) is Thought
-        if not thought:  # a state's own remark says nothing about the model
-            self.used = True
-            self.report.said.append(words)
-            self.report.partial = None
-            self._answered_by = self.finish_reason = None
-        return TextDelta(words, thought=thought or self.as_thoughts, at=at)
 
     def _note_text(self, event: TextDelta) -> TextDelta:
         if event.thought:
@@ -154,12 +150,11 @@ class StepRecorder:
 
     def _note_response(self, event: ResponseStarted) -> Event:
         if event.response_id not in self._counted:
-            self.open_responses.append(event)
+            self.open_responses[event.response_id] = event
         return event
 
     def _note_usage(self, event: UsageReported) -> Event:
-        if (started := self._begin_of(event)) is not None:
-            self.open_responses.remove(started)
+        self.open_responses.pop(event.response_id, None)
         self.budget.spend(event.usage, event.purpose)
         if event.purpose is not None:  # a call of the memory says nothing to the reader
             return event
@@ -198,25 +193,18 @@ class StepRecorder:
         self._memory.control.sleep(event.until)
         return event
 
-    def _begin_of(self, event: UsageReported) -> ResponseStarted | None:
-        """Return the event with which a model call has begun, if it is open."""
-        for started in self.open_responses:
-            if started.response_id == event.response_id:
-                return started
-        return None
-
     def note_unread(self, event: Event) -> None:
         """Record the model calls in an ``event`` that could not be yielded."""
         if isinstance(event, ResponseStarted | UsageReported):
-            if isinstance(event, UsageReported) and self._begin_of(event) is None:
+            if isinstance(event, UsageReported) and event.response_id not in self.open_responses:
                 self._counted.add(event.response_id)
             self.note(event)
 
     def count_open_responses(self) -> None:
         """Count the model calls that were closed or cancelled before they reported their usage."""
         if self.open_responses:
-            cut, self.open_responses = self.open_responses, []
-            for event in cut:
+            cut, self.open_responses = self.open_responses, {}
+            for event in cut.values():
                 self.budget.spend(Usage(), event.purpose)
         if self._counted:
             self._counted.clear()

@@ -58,7 +58,7 @@ from agent_brain.states.events import (
     TextDelta,
     UsageReported,
 )
-from agent_brain.states.hook_requests import HookRequest, RunRequest
+from agent_brain.states.hook_requests import RunRequest
 from agent_brain.states.hooks import Hook
 from agent_brain.states.pipeline import RUN, Observation, Pipeline, hooks_of
 from agent_brain.steering import Steering
@@ -73,6 +73,10 @@ if TYPE_CHECKING:
     from agent_brain.states.model_trace import CallTrace
 
 
+def to_nobody(result: Result | None) -> None:
+    """Report a result to nobody."""
+
+
 @dataclass(frozen=True, slots=True)
 class RunPlan:
     """What a Brain gives to a run."""
@@ -83,7 +87,7 @@ class RunPlan:
     stuck: StuckPolicy | None
     sources: tuple[ToolSource, ...] = ()
     dry_run: bool = False
-    on_result: Callable[[Result | None], None] | None = None  # given None when a run begins
+    on_result: Callable[[Result | None], None] = to_nobody  # given None when a run begins
     hooks: tuple[Hook, ...] = ()
     pauses: bool = False  # where calls may have taken effect before a crash
     trace: Callable[[Memory], CallTrace] | None = None  # makes what is told of every call
@@ -282,7 +286,7 @@ class Run(AsyncResource, Generic[OutputT_co]):
         if self._claim is not None:
             self._claim.abandoned = True
 
-    async def _drive(  # noqa: PLR0915 - every end in one place
+    async def _drive(  # noqa: C901, PLR0915 - every end in one place
         self, *, noting: bool
     ) -> AsyncGenerator[Event, None]:
         """Yield every event of the run, from its start to its end.
@@ -293,25 +297,29 @@ class Run(AsyncResource, Generic[OutputT_co]):
         memory, sources, interruption = self._plan.memory, self._plan.sources, self._interruption
         self._budget.started = anyio.current_time()
         claim = self._claim = await Claim.take(memory)
-        self._report_result(None)
+        self._plan.on_result(None)
         memory.deps = self._deps
-        set_run_work(memory, self._calls)
-        note_task = interruption.note_task if noting else _nothing
-        tools: ExitStack | None = None
+        set_run_work(claim.memories, self._calls)
+        tools = ExitStack()
         try:
             if self._plan.tools:
-                tools = ExitStack()
                 tools.enter_context(offered(memory.available_tools, self._plan.tools))
-            note_task()
-            yield await self._start()
+            if noting:
+                interruption.note_task()
+            await self._start()
+            if self._reads is True:
+                resumed, name = self._goal is None, self._plan.net.name
+                yield RunStarted(self._goal, name, resumed, at=self._position())
             engine = self._engine
             if engine is not None:
                 steps = engine.steps()
                 try:
-                    note_task()
+                    if noting:
+                        interruption.note_task()
                     async for event in steps:
                         yield event
-                        note_task()
+                        if noting:
+                            interruption.note_task()
                         if sources and type(event) is StateExited:
                             await refresh(memory, sources)
                 except (GeneratorExit, Interrupted):
@@ -320,37 +328,52 @@ class Run(AsyncResource, Generic[OutputT_co]):
                 finally:
                     await steps.aclose()
                 await self._finish(engine.reason or StopReason.DONE)
-            await self._tell_end()
-            await interruption.take_back()
-            for event in self._last_events():
-                yield event
+            if self._observation is not None:
+                await self._observation.end(self._result)
+            if noting:
+                await interruption.take_back()
+            if self._reads is True:
+                late = [] if engine is None else engine.late  # of the step that was written now
+                for event in (*late, *self._calls.events, self._finished_event()):
+                    yield event
         except BaseException as error:
-            interruption.ending = True
-            interrupted = await interruption.explains(error)
-            left = self._engine is not None and self._engine.left  # and takes no more events
-            # a store may fail for having waited until the time was up
-            too_late = self._engine is None and interruption.timed_out
-            failed = isinstance(error, Exception) and not left and not too_late
-            if failed:
-                self._failed = True
-                await self._cut_short(StopReason.FAILED, error)
-                await self._tell_cut_short(error)
-                yield RunFailed(cast("Exception", error), at=self._position())
-            elif self._result is None:
-                late = (self._late or interruption.timed_out) and not interruption.asked
-                reason = StopReason.TIMEOUT if late else StopReason.CANCELLED
-                await self._cut_short(reason, error)
-            await self._tell_cut_short()
-            if not (interrupted or too_late):
+            last = await self._ended_by(error)
+            if last is not None:
+                yield last
+            if not isinstance(last, RunFinished):
                 raise
-            yield self._finished_event()
         finally:
             self.ended = True
-            self._calls.end()
+            self._calls.end(claim.memories)
             memory.deps = None
-            if tools is not None:
-                tools.close()
+            tools.close()
             await claim.release()
+
+    async def _ended_by(self, error: BaseException) -> Event | None:
+        """End the run for ``error``, which is raised unless the run has ended as it was asked to.
+
+        Returns:
+            The last event, a :class:`RunFinished` if the error is not raised; None if nobody reads.
+        """
+        interruption, engine = self._interruption, self._engine
+        interruption.ending = True
+        interrupted = await interruption.explains(error)
+        left = engine is not None and engine.left  # and takes no more events
+        # a store may fail for having waited until the time was up
+        too_late = engine is None and interruption.timed_out
+        if isinstance(error, Exception) and not left and not too_late:
+            self._failed = True
+            await self._cut_short(StopReason.FAILED, error)
+            if self._observation is not None:
+                await self._observation.fail(error)
+            return RunFailed(error, at=self._position())
+        if self._result is None:
+            late = (self._late or interruption.timed_out) and not interruption.asked
+            reason = StopReason.TIMEOUT if late else StopReason.CANCELLED
+            await self._cut_short(reason, error)
+        if self._observation is not None:
+            await self._observation.end(self._result, cut=True)
+        return self._finished_event() if interrupted or too_late else None
 
     async def _load_models(self) -> None:
         """Load the models before the clock of the run starts, which may take seconds."""
@@ -392,7 +415,7 @@ class Run(AsyncResource, Generic[OutputT_co]):
         finally:
             await events.aclose()
 
-    async def _start(self) -> RunStarted:
+    async def _start(self) -> None:
         """Begin a turn with the goal, or continue the run in the memory.
 
         A start that fails changes nothing in the memory.
@@ -401,7 +424,8 @@ class Run(AsyncResource, Generic[OutputT_co]):
         if self._claim is not None:
             await self._claim.acquire()
         await memory.open()
-        await refresh(memory, plan.sources)
+        if plan.sources:
+            await refresh(memory, plan.sources)
         if memory.control.dry_run is not plan.dry_run:
             memory.control.dry_run = plan.dry_run
         if self._goal is None and memory.control.status == "running":
@@ -415,7 +439,7 @@ class Run(AsyncResource, Generic[OutputT_co]):
         else:
             await self._begin_turn(memory, self._goal)
         self._began = True
-        self._budget.start(memory.control, HookRequest(at=self._position(), memory=memory))
+        self._budget.start(memory.control, Position(self.run_id, memory.control.step), memory)
         if self._hooks is not None:
             self._budget = self._budget.counted_by(self._hooks)
         for event in self._calls.events:  # before the run had begun
@@ -441,7 +465,6 @@ class Run(AsyncResource, Generic[OutputT_co]):
                 pauses=plan.pauses,
                 calls=self._calls,
             )
-        return RunStarted(self._goal, plan.net.name, self._goal is None, at=self._position())
 
     async def _begin_turn(self, memory: Memory, goal: Message) -> None:
         control = memory.control
@@ -467,20 +490,6 @@ class Run(AsyncResource, Generic[OutputT_co]):
         )
         self._observation = Observation(RUN, hooks.run, request)
         await self._observation.begin()
-
-    async def _tell_end(self) -> None:
-        """Tell the hooks that observe runs the result."""
-        if self._observation is not None:
-            await self._observation.end(self._result)
-
-    async def _tell_cut_short(self, error: BaseException | None = None) -> None:
-        """Tell the hooks that observe runs how this one has ended, unless they know."""
-        if self._observation is None:
-            return
-        if error is None:
-            await self._observation.end(self._result, cut=True)
-        else:
-            await self._observation.fail(error)
 
     async def _continue(self, memory: Memory) -> bool:
         """Continue the run in ``memory``; return whether it had already ended."""
@@ -536,7 +545,12 @@ class Run(AsyncResource, Generic[OutputT_co]):
             reached_end=self._engine is None or self._engine.over,
         )
         result = await self._make_result(reason)
-        self._keep(result)
+        # what of the result its messages do not tell
+        if control.finish_reason != result.finish_reason:
+            control.finish_reason = result.finish_reason
+        control.ended.pop("", None)
+        if result.answer != answer_of(result.messages):
+            control.ended[""] = result.answer
         await self._plan.memory.checkpoint()
         self._set_result(result)
 
@@ -544,21 +558,9 @@ class Run(AsyncResource, Generic[OutputT_co]):
         """Add messages, which are written with the end of the run."""
         await with_step(self._plan.memory.update(messages))
 
-    def _keep(self, result: Result[OutputT_co]) -> None:
-        """Keep in the memory what of the result its messages do not tell."""
-        control = self._plan.memory.control
-        control.finish_reason = result.finish_reason
-        control.ended.pop("", None)
-        if result.answer != answer_of(result.messages):
-            control.ended[""] = result.answer
-
-    def _set_result(self, result: Result[OutputT_co]) -> None:
+    def _set_result(self, result: Result[OutputT_co] | None) -> None:
         self._result = result
-        self._report_result(result)
-
-    def _report_result(self, result: Result | None) -> None:
-        if self._plan.on_result is not None:
-            self._plan.on_result(result)
+        self._plan.on_result(result)
 
     async def _cut_short(self, reason: StopReason, error: BaseException) -> None:
         """Leave the memory in a consistent state; the caller raises the error."""
@@ -588,18 +590,18 @@ class Run(AsyncResource, Generic[OutputT_co]):
 
     def _end_without_memory(self, reason: StopReason) -> None:
         """Set the result of a run that could not begin, or could not be recorded."""
-        self._result = None
+        result: Result[OutputT_co] | None = None
         if reason is not StopReason.FAILED:
             usage = self._budget.usage() if self._began else self._calls.usage()
-            said = self._engine.answer() if self._engine else ""
-            self._result = empty_result(self.run_id, reason, usage, said)
-        self._report_result(self._result)
+            said = self._engine.record.answer() if self._engine else ""
+            result = empty_result(self.run_id, reason, usage, said)
+        self._set_result(result)
 
     async def _make_result(self, reason: StopReason) -> Result[OutputT_co]:
         control = self._plan.memory.control
         messages = await self._plan.memory.turn()
-        answer = self._engine.answer() if self._engine else ""
-        finish_reason = self._engine.finish_reason if self._engine else None
+        answer = self._engine.record.answer() if self._engine else ""
+        finish_reason = self._engine.record.finish_reason if self._engine else None
         if not answer and self._goal is None:
             # the run was interrupted after this answer
             answer = control.ended.get("") or answer_of(messages)
@@ -619,11 +621,6 @@ class Run(AsyncResource, Generic[OutputT_co]):
             return result
         return replace(result, **open_requests(control.human_requests))
 
-    def _last_events(self) -> list[Event]:
-        """Return the events of the last step, which is written now, and of the end."""
-        late = [] if self._engine is None else [*self._engine.late, *self._calls.events]
-        return [*late, self._finished_event()]
-
     def _finished_event(self) -> RunFinished:
         result = self.result
         return RunFinished(
@@ -639,10 +636,6 @@ class Run(AsyncResource, Generic[OutputT_co]):
         if self._engine is not None and self._engine.at is not NOWHERE:
             return self._engine.at
         return Position(self.run_id, self._plan.memory.control.step)
-
-
-def _nothing() -> None:
-    """Do nothing."""
 
 
 def text_only(event: Event) -> bool:

@@ -101,7 +101,11 @@ class StuckPolicy:
     def look(self, control: Control, mark: str) -> Verdict | None:
         """Record the fingerprint of a step; return what to do if the run repeats itself."""
         known = mark in control.fingerprints
-        recent = control.note_step(mark, keep=max(self._needed), known=known)
+        if not known:  # progress
+            vars(control)["hint_count"] = 0
+        recent = control.fingerprints
+        recent.append(mark)
+        del recent[: -max(self._needed)]
         length = self._cycle(recent) if known else 0
         if not length:
             return None
@@ -160,8 +164,8 @@ def fingerprint(
     """
     if error is not None:
         raised = _plain("".join((*text, "\0", type(error).__name__, ": ", str(error))))
-        return "e" + _digest(f"{state}\0{raised}")
-    if finished:
+        kind, told = "e", f"{state}\0{raised}"
+    elif finished:
         done: list[tuple[str, str, str, str]] = []
         for event in finished:
             action, result = event.action.__dict__, event.result.__dict__  # attributes are slow
@@ -172,11 +176,13 @@ def fingerprint(
                 done.append((action["name"], args, result["content"], error_or_not))
         if len(done) > 1:
             done.sort()  # calls that run at once end in any order
-        return "d" + _digest("\0".join(chain.from_iterable(done))) if done else None
-    if asked or not text:
-        return None
-    said = _plain("".join(text))
-    return "t" + _digest("\0".join((state, said, *heard))) if said else None
+        kind, told = "d", "\0".join(chain.from_iterable(done))
+    else:
+        said = "" if asked else _plain("".join(text))
+        kind, told = "t", "\0".join((state, said, *heard)) if said else ""
+    data = told.encode("utf-8", "surrogatepass")
+    # a false alarm needs several collisions in a row
+    return f"{kind}{crc32(data):08x}{len(data):x}" if told else None
 
 
 def _plain_args(args: Mapping[str, object]) -> str:
@@ -187,8 +193,3 @@ def _plain_args(args: Mapping[str, object]) -> str:
 def _plain(text: str) -> str:
     """Return ``text`` without case, white space and counters; other numbers may be pages."""
     return _COUNTER.sub("#", " ".join(text.casefold().split()))
-
-
-def _digest(text: str) -> str:
-    data = text.encode("utf-8", "surrogatepass")
-    return f"{crc32(data):08x}{len(data):x}"  # a false alarm needs several collisions in a row

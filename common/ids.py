@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import itertools
 import os
+from collections.abc import Callable
 
-_prefix = os.urandom(8).hex()
+_process = {"prefix": os.urandom(8).hex()}
 _count = itertools.count()
 
 
 def _renew() -> None:
-    global _prefix  # noqa: PLW0603 - a forked child must not repeat the ids of its parent
-    _prefix = os.urandom(8).hex()
+    """Take another prefix: a forked child must not repeat the IDs of its parent."""
+    _process["prefix"] = os.urandom(8).hex()
 
 
 if hasattr(os, "register_at_fork"):
@@ -23,4 +24,10 @@ if hasattr(os, "register_at_fork"):
 
 def new_id(kind: str) -> str:
     """Return a new ID such as ``"call_5f0c…1a"``; ``kind`` is for human readers."""
-    return f"{kind}_{_prefix}{next(_count)}"
+    return f"{kind}_{_process['prefix']}{next(_count)}"
+
+
+def ids_of(kind: str) -> Callable[[], str]:
+    """Return a function that returns what :func:`new_id` does, for IDs that are made often."""
+    form = f"{kind}_{{0[prefix]}}{{1}}".format
+    return map(form, itertools.repeat(_process), _count).__next__

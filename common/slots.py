@@ -12,11 +12,12 @@ def set_slots_directly(kind: type) -> None:
     The one that ``dataclass`` writes looks up ``object.__setattr__`` and the slot for each field.
 
     Args:
-        kind: The class. One with a ``default_factory`` or ``__post_init__`` is left as it is.
+        kind: The class. One without fields, with a ``default_factory`` or ``__post_init__`` is left
+            as it is.
     """
     fields = sorted(dataclasses.fields(kind), key=lambda field: bool(field.kw_only))
     made = any(field.default_factory is not dataclasses.MISSING for field in fields)
-    if made or hasattr(kind, "__post_init__"):
+    if made or not fields or hasattr(kind, "__post_init__"):
         return
     names: dict[str, Any] = {}
     parameters = ["self"]

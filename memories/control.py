@@ -17,7 +17,7 @@ from agent_brain.common.text import to_text
 from agent_brain.memories.errors import ScratchError
 from agent_brain.memories.message import Message
 from agent_brain.memories.runs.calls import Call, uncertain
-from agent_brain.memories.runs.counts import Counts, Spent
+from agent_brain.memories.runs.counts import SPENT, Counts, Spent, values_of
 from agent_brain.memories.runs.human_requests import Decision, HumanRequests, key_of_branch
 from agent_brain.memories.runs.scratch import JsonDict, Scratch
 from agent_brain.tools.action import Action
@@ -180,9 +180,9 @@ class Control(BaseModel, defer_build=True):
         What belongs to the session stays: ``session``, which tools are offered, shortened results.
         """
         registers = vars(self)
-        lasting = {name: registers[name] for name in _OF_SESSION}
-        self._drop_unstored()
-        registers.pop("asked", None)
+        lasting = dict(zip(_OF_SESSION, map(registers.__getitem__, _OF_SESSION), strict=True))
+        for name in ("hint", "uncounted", "asked"):
+            registers.pop(name, None)
         registers.update(vars(_fresh()), run_id=run_id, status="running", state=state, **lasting)
 
     def branch_name(self, key: str) -> str:
@@ -234,7 +234,8 @@ class Control(BaseModel, defer_build=True):
         """
         status = "waiting" if reason in SUSPENDED else "ended"
         vars(self).update(status=status, stop_reason=reason)
-        self.count_rest()
+        if self.pending or "uncounted" in vars(self):
+            self.count_rest()
         if reason == "paused":  # until somebody resumes it
             self.wake_at = None
         if not reached_end:
@@ -342,17 +343,6 @@ class Control(BaseModel, defer_build=True):
             error.state = state
             raise
 
-    def note_step(self, fingerprint: str, *, keep: int, known: bool) -> list[str]:
-        """Append the fingerprint of a step; return the last ``keep`` fingerprints.
-
-        A step that is not ``known`` is progress, which resets ``hint_count``.
-        """
-        if not known:
-            vars(self)["hint_count"] = 0
-        self.fingerprints.append(fingerprint)
-        del self.fingerprints[:-keep]
-        return self.fingerprints
-
     def give_hint(self, hint: str, *, keep: int) -> None:
         """Set the hint for the next model call, and keep the last ``keep`` fingerprints only."""
         vars(self).update(hint=hint, hint_count=self.hint_count + 1)
@@ -378,7 +368,7 @@ class Control(BaseModel, defer_build=True):
     def _count_due(self) -> None:
         for call in self.pending.values():
             if call.uncounted:
-                self.spent.add_tool_call()
+                self.spent.tool_calls += 1
                 call.uncounted = False
 
     def take_counts(self, branches: dict[str, Counts]) -> None:
@@ -401,7 +391,7 @@ class Control(BaseModel, defer_build=True):
 
     def counts(self) -> dict[str, Any]:
         """Return ``step`` and ``spent`` as data to store: without what branches store."""
-        step, spent = self.step, self.spent.as_data()
+        step, spent = self.step, dict(zip(SPENT, values_of(self.spent), strict=True))
         for inside in vars(self).get("uncounted", {}).values():
             step -= inside.step
             for name in spent:

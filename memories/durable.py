@@ -16,7 +16,7 @@ from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError
 from agent_brain.memories.message import Message, as_message, checked_messages
 from agent_brain.memories.options import SessionOptions, refuse_others
 from agent_brain.memories.runs.beginning import Beginning, begin_by_set_goal, is_replaced
-from agent_brain.memories.runs.work import set_run_work
+from agent_brain.memories.runs.work import family, set_run_work
 from agent_brain.memories.store import removal
 from agent_brain.memories.store.erasure import deleted
 from agent_brain.memories.store.events import ValueSet
@@ -136,7 +136,7 @@ class DurableMemory(Retagged, WrappingMemory):
             with self._given_first(len(later)):
                 await self._repeat(self._made, later)
         self._made.control, self._made.deps = self.control, self.deps
-        set_run_work(self._made, self.run_work)
+        set_run_work(family(self._made), self.run_work)
         return self._made
 
     async def _make_again(self) -> None:
@@ -219,7 +219,7 @@ class DurableMemory(Retagged, WrappingMemory):
     ) -> None:
         """Start a turn and a run of it, in one write."""
         goal, before = as_message(goal), checked_messages(before)
-        if is_replaced(self, "set_goal") or (before and is_replaced(self, "update")):
+        if is_replaced(type(self), "set_goal") or (before and is_replaced(type(self), "update")):
             if before:
                 await self.update([*before])
             await begin_by_set_goal(self, goal, Beginning(run_id, state))

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import partial
 from operator import itemgetter
 from typing import Annotated, Any, Self, TypeVar, cast
 
@@ -21,7 +22,7 @@ from pydantic import (
 )
 from typing_extensions import Unpack
 
-from agent_brain.common.ids import new_id
+from agent_brain.common.ids import ids_of
 from agent_brain.common.models import assembler, template
 from agent_brain.common.text import clean, clean_json, to_compact_json, to_text
 from agent_brain.memories.errors import MemoryUseError
@@ -115,12 +116,8 @@ _Tags = Annotated[frozenset[str], BeforeValidator(_several), PlainSerializer(sor
 _Moment = Annotated[AwareDatetime, AfterValidator(_in_utc)]
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
-def _new_message_id() -> str:
-    return new_id("msg")
+_now = partial(datetime.now, UTC)
+_new_message_id = ids_of("msg")
 
 
 class Message(BaseModel, frozen=True, extra="forbid", defer_build=True):
@@ -357,7 +354,6 @@ def text_for_model(message: Message) -> str:
 
 _assemble = assembler(Message)
 _template = template(Message, {name: field.default for name, field in Message.model_fields.items()})
-_now_in = datetime.now
 
 
 def trusted(
@@ -376,14 +372,14 @@ def trusted(
     factories.
     """
     values = _template.copy()
-    values["id"] = new_id("msg")
+    values["id"] = _new_message_id()
     values["role"] = role
     values["content"] = content if content.isascii() else clean(content)
     values["name"] = name
     values["tool_calls"] = tool_calls
     values["tool_call_id"] = tool_call_id
     values["is_error"] = is_error
-    values["created_at"] = _now_in(UTC)
+    values["created_at"] = _now()
     values["cause_by"] = cause_by
     values["metadata"] = {}
     return _assemble(values)

@@ -74,7 +74,7 @@ from agent_brain.memories.trace.call_history import read_calls
 from agent_brain.memories.trace.recorded_call import RecordedCall
 from agent_brain.memories.views.base import View
 from agent_brain.memories.views.everything import Everything
-from agent_brain.tools.context import current_call
+from agent_brain.tools.context import call_here
 from agent_brain.tools.toolset import ToolLike
 
 T = TypeVar("T")
@@ -273,11 +273,12 @@ class StoredMemory(Retagged, Exported):
             MemoryUseError: Something in ``before`` is not a message.
             SessionConflictError: Another memory has written to the session; nothing has changed.
         """
-        beginning = Beginning(run_id, state, checked_messages(before))
-        if is_replaced(self, "set_goal") or (before and is_replaced(self, "update")):
+        beginning = Beginning(run_id, state, checked_messages(before) if before else ())
+        if is_replaced(type(self), "set_goal") or (before and is_replaced(type(self), "update")):
             await begin_by_set_goal(self, goal, beginning)
             return
-        await self._write("begin()")
+        if not self.store.settled or self.store.readonly:
+            await self._write("begin()")
         await self._start_turn(as_message(goal), beginning)
 
     async def _start_turn(self, goal: Message, beginning: Beginning | None) -> None:
@@ -285,19 +286,20 @@ class StoredMemory(Retagged, Exported):
         store, session = self.store, self.store.session
         messages = [goal] if beginning is None else [*beginning.before, goal]
 
-        def begin() -> None:
-            if beginning is not None:
-                self.control.begin(beginning.run_id, beginning.state)
-
         if session is None:
             note_turn(store, self.control, goal)
             store.add_goal(goal.id, messages)
-            begin()
+            if beginning is not None:
+                self.control.begin(beginning.run_id, beginning.state)
             if store.evicted:
                 await self._hand_over()
             if store.log.leaving:
                 self._report_leaving()
             return
+
+        def begin() -> None:
+            if beginning is not None:
+                self.control.begin(beginning.run_id, beginning.state)
 
         def plan() -> list[Change]:
             changes: list[Change] = [GoalSet(goal.id), *store.addition(messages)]
@@ -365,7 +367,7 @@ class StoredMemory(Retagged, Exported):
         session = self.store.session
         if session is None or not in_step.get() or self.run_work is None or self.store.shared:
             return False
-        return session.running and self.control.status == "running" and current_call() is None
+        return session.running and self.control.status == "running" and call_here() is None
 
     async def goal(self) -> list[Message]:
         """Return the current goal as a list of one message, or an empty list."""
@@ -421,7 +423,8 @@ class StoredMemory(Retagged, Exported):
     async def checkpoint(self) -> None:
         """Write the state of the run, if it has changed."""
         if self.durable:
-            await self._write("checkpoint()")
+            if not self.store.settled or self.store.readonly:
+                await self._write("checkpoint()")
             if self.store.session is not None and self.control.status == "running":
                 self.store.session.running = True
             await self.store.checkpoint(self.control)
@@ -431,7 +434,7 @@ class StoredMemory(Retagged, Exported):
 
         Where a subclass replaces ``checkpoint`` and not this, it is called at once.
         """
-        if self._in_step and not is_replaced(self, "checkpoint", "_checkpoint_later"):
+        if self._in_step and not is_replaced(type(self), "checkpoint", "_checkpoint_later"):
             await self.store.checkpoint(self.control, hold=True)
         else:
             await self.checkpoint()
@@ -445,7 +448,8 @@ class StoredMemory(Retagged, Exported):
             parts: Keys of the results in ``control.ended``.
         """
         if self.durable:
-            await self._write("record()")
+            if not self.store.settled or self.store.readonly:
+                await self._write("record()")
             await self.store.record(self.control, [*parts])
 
     async def rollback(self) -> None:

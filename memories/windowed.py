@@ -107,7 +107,8 @@ class WindowedMemory(StoredMemory):
     async def checkpoint(self) -> None:
         """Write the state of the run, if it has changed."""
         await super().checkpoint()
-        await self._drop_outlived()
+        if self._outlived:
+            await self._drop_outlived()
 
     # Says that a step may be written later, although checkpoint() is replaced here.
     _checkpoint_later = StoredMemory._checkpoint_later

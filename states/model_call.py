@@ -29,7 +29,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 from pydantic import BaseModel, JsonValue
 
 from agent_brain.common.aio import maybe_await
-from agent_brain.common.ids import new_id
+from agent_brain.common.ids import ids_of
 from agent_brain.common.text import clean_json, count_tokens, to_compact_json
 from agent_brain.memories.message import CUT_REASONS, Attachment, Message
 from agent_brain.memories.runs.work import current_work
@@ -69,6 +69,7 @@ from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
 
 CallT = TypeVar("CallT", bound="ModelCall")
+_new_response_id = ids_of("resp")
 Words: TypeAlias = Literal["shown", "thought", "hidden"]
 
 UNYIELDED: list[tuple[CodeType, str]] = []
@@ -183,7 +184,7 @@ class ModelCall(Work):
     def _begin(self, context: WorkContext | None) -> None:
         if context is not None:
             context.check_budget()
-        self.id = new_id("resp")
+        self.id = _new_response_id()
         if not self._begun:
             self._begun, self.usage = True, None
         self.text = ""
@@ -273,7 +274,7 @@ class ModelCall(Work):
         self, context: WorkContext | None
     ) -> AsyncGenerator[Event, None]:
         at = NOWHERE if context is None else context.at
-        hooks = _hooks_around(context)
+        hooks = None if context is None or context.hooks is None else context.hooks.around_calls
         messages: Sequence[Message] | None = self.messages
         shown, thought = self.words != "hidden", self.words == "thought"
         pace = None if shown else Pace()
@@ -282,10 +283,16 @@ class ModelCall(Work):
             parts, response_id = self._parts, self.id
             if hooks is None:
                 yield self._announce(self.llm)
-            pieces = self._stream(messages, context, hooks)
+            if context is None or hooks is None:
+                ask, tools = self.llm.stream, self.tools
+                pieces = ask(messages, tools=tools, output_type=self.output_type)
+                if type(pieces) is not AsyncGeneratorType:
+                    pieces = self._checked(pieces)
+            else:
+                pieces = self._hooked(messages, context, hooks)
             try:
                 async for piece in pieces:
-                    if shown and type(piece) is str and parts:
+                    if shown and type(piece) is str and (parts or self._begin_text(piece)):
                         parts.append(piece)  # the way of nearly all pieces
                         yield TextDelta(piece, thought=thought, response_id=response_id, at=at)
                     else:
@@ -295,7 +302,9 @@ class ModelCall(Work):
                             yield event
                 for event in self._end():
                     yield event
-                problem = None if self.check is None else self._problem(self.check)
+                if self.finish is not None and self.check is not None:
+                    self.check_refusal(words_are_an_answer=self.refusal_is_an_answer)
+                problem = None if self.check is None else self.check(self)
                 messages = None if problem is None else await self._correction(problem)
                 if self.growing and self._watched:
                     for event in self._settle(used=messages is None):
@@ -310,14 +319,6 @@ class ModelCall(Work):
                 await close_stream(pieces)
                 if not self._reported and context is not None:
                     self._count_cut_off(messages or (), context)
-
-    def _stream(
-        self, messages: Sequence[Message], context: WorkContext | None, hooks: Pipeline | None
-    ) -> AsyncIterator[Piece]:
-        if context is not None and hooks is not None:
-            return self._hooked(messages, context, hooks)
-        stream = self.llm.stream(messages, tools=self.tools, output_type=self.output_type)
-        return stream if type(stream) is AsyncGeneratorType else self._checked(stream)
 
     def _hooked(
         self, messages: Sequence[Message], context: WorkContext, hooks: Pipeline
@@ -351,12 +352,6 @@ class ModelCall(Work):
             f"{type(self._called).__name__}.stream() returned an object of type "
             f"{type(given).__name__}: write it as an async generator, 'async def' with 'yield'"
         )
-
-    def _problem(self, check: Callable[[Any], Problem]) -> Problem:
-        """Return what is wrong with the response, if anything."""
-        if self.finish is not None:
-            self.check_refusal(words_are_an_answer=self.refusal_is_an_answer)
-        return check(self)
 
     async def _correction(self, problem: str | Awaitable[str | None]) -> list[Message] | None:
         """Return what to send if the response cannot be used; None if it can."""
@@ -503,6 +498,13 @@ class ModelCall(Work):
         """Return the output as JSON data."""
         return None
 
+    def _begin_text(self, piece: str) -> bool:
+        """Return whether the text begins with a word: with neither white space nor a tag."""
+        self._started = True
+        first = piece[:1]
+        plain = first not in ("", "<") and not first.isspace()
+        return plain and self._tags is None and not self._blank
+
     def _check_text(self, piece: object) -> None:
         if not isinstance(piece, str):
             raise TypeError(
@@ -599,14 +601,6 @@ async def finish_call(call: CallT) -> CallT:
         async for _ in events:
             pass
     return call
-
-
-def _hooks_around(context: WorkContext | None) -> Pipeline | None:
-    """The hooks of a run, if there are any around model calls or their attempts, or a trace."""
-    hooks = None if context is None else context.hooks
-    if hooks is None or not (hooks.model or hooks.attempt or hooks.around or hooks.trace):
-        return None
-    return hooks
 
 
 def correction(output: str, problem: str) -> list[Message]:

@@ -10,9 +10,9 @@ from pydantic import ValidationError
 from agent_brain.common.values import error_lines
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.output_types import Shape
-from agent_brain.states.output_unions import resolved
 from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
+from agent_brain.tools.schemas import resolved
 
 OUTPUT = "output"
 """Key in the metadata of a message whose text is the data of the run's output."""

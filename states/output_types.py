@@ -15,8 +15,9 @@ from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, fro
 from agent_brain.common.json_values import INCOMPLETE, json_values
 from agent_brain.common.text import clean
 from agent_brain.states.errors import StateDefinitionError
-from agent_brain.states.output_unions import Member, choose, members_of, name_of, resolved
+from agent_brain.states.output_unions import Member, choose, members_of, name_of
 from agent_brain.states.partial import PartialReader, Secrets
+from agent_brain.tools.schemas import resolved
 
 T = TypeVar("T")
 

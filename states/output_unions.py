@@ -14,6 +14,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from agent_brain.common.values import error_lines
+from agent_brain.tools.schemas import resolved
 
 
 class Member:
@@ -117,26 +118,6 @@ def _unfit(
         "no_member", what, {"members": names, "problems": "; ".join(problems)}
     )
     return ValidationError.from_exception_data(name, [InitErrorDetails(type=problem, input=data)])
-
-
-def resolved(
-    schema: Mapping[str, Any], definitions: Mapping[str, Any] | None = None
-) -> dict[str, Any]:
-    """Return a JSON Schema that is no reference itself, as the root of a recursive model's is.
-
-    Args:
-        schema: The schema.
-        definitions: What references lead to; by default its own ``$defs``.
-
-    Raises:
-        KeyError: The reference leads to none of them.
-    """
-    rest = dict(schema)
-    reference = rest.pop("$ref", None)
-    if reference is None:
-        return rest
-    known: Mapping[str, Any] = schema.get("$defs", {}) if definitions is None else definitions
-    return {**known[str(reference).rsplit("/", 1)[-1]], **rest}
 
 
 def name_of(kind: Any) -> str:

@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 from pydantic_core import from_json
 
-from agent_brain.states.output_unions import resolved
+from agent_brain.tools.schemas import resolved
 
 _STEP = 16  # it is read again when a sixteenth of it is new: 17 times its length is read in all
 _OF_NUMBERS = "0123456789+-.eE"

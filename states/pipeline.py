@@ -26,6 +26,7 @@ from contextlib import (
     suppress,
 )
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import anyio
@@ -239,6 +240,8 @@ class Pipeline:
         approval: Those that may ask a person to approve them.
         run: Those that observe the run.
         state: Those that observe states.
+        around_calls: These hooks, if there is anything to do around model calls; else None.
+        around_tools: These hooks, if there is anything to do around tool calls; else None.
         around: Those that put a context manager around states, models and tools.
         debug: The first that looks at what states do; None if there is none.
         trace: Is told of every call, inside of the hooks; None if nothing is.
@@ -260,6 +263,9 @@ class Pipeline:
         self.run = () if replayed else self._with(*RUN.methods)
         self.state = () if replayed else self._with(*STATE.methods)
         self.around = () if replayed else self._with("around")
+        for_all = self.around or trace
+        self.around_calls = self if self.model or self.attempt or for_all else None
+        self.around_tools = self if self.tool or self.approval or for_all else None
         self.debug = next((hook for hook in self._all if isinstance(hook, DebugStates)), None)
 
     def _with(self, *methods: str) -> tuple[Hook, ...]:
@@ -342,7 +348,7 @@ def surrounded(
 
 def hooks_of(*groups: Sequence[Hook], trace: CallTrace | None = None) -> Pipeline | None:
     """Return the hooks of a Brain, then of its net, and a trace; None if there are none."""
-    found = tuple(hook for group in groups for hook in group)
+    found = (*chain.from_iterable(groups),)
     return Pipeline(found, trace) if found or trace is not None else None
 
 

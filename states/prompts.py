@@ -129,7 +129,7 @@ async def assemble(
         request.append(Message.user(hint, cause_by=HINT_CAUSE))
     if plain or _is_to_be_formed(memory, request, len(first)):
         request[:] = _formed(request)
-    return request if _ends_with_request(request) else [*request]
+    return request if request and request[-1].role in _REQUESTING else [*request]
 
 
 class Request(list[Message]):
@@ -219,7 +219,7 @@ def as_request(messages: Sequence[Message], closing: str = GO_ON) -> Sequence[Me
     if isinstance(messages, Request):
         return messages
     request = _formed(messages)
-    if not _ends_with_request(request):
+    if not request or request[-1].role not in _REQUESTING:
         request.append(Message.user(closing, cause_by=CLOSING_CAUSE))
     return request
 
@@ -239,10 +239,6 @@ def _marked(message: Message) -> Message:
     marks = (PARTIAL, "finish_reason")
     metadata = {name: value for name, value in message.metadata.items() if name not in marks}
     return message.model_copy(update={"content": text_for_model(message), "metadata": metadata})
-
-
-def _ends_with_request(messages: Sequence[Message]) -> bool:
-    return bool(messages) and messages[-1].role in _REQUESTING
 
 
 def as_text(messages: Sequence[Message]) -> list[Message]:

@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import anyio
@@ -53,6 +54,7 @@ Report: TypeAlias = Callable[[Event], object]
 
 
 TOOL = Role.TOOL  # looking up an enum member is slow
+ID = attrgetter("id")
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -113,9 +115,9 @@ class ToolRound(Work):
         self.max_concurrency = max_concurrency
         tools = memory.offered_tools()
         self.tools = tools
-        self._calls = [
-            _Call(action, action, tools.get(action.name)) for action in control.next_actions
-        ]
+        self._calls: list[_Call] = []
+        for action in control.next_actions:
+            self._calls.append(_Call(action, action, tools.get(action.name)))
         self._durable = memory.durable
         self._ends_step = ends_step
         self._waits = False  # for a person's answer, or a time
@@ -131,7 +133,10 @@ class ToolRound(Work):
 
     async def events(self, context: WorkContext | None = None) -> AsyncGenerator[Event, None]:
         """Run the calls; yield what happens to each."""
-        self._attach(context)
+        if context is not None:
+            self._context, self._asks = context, context.asks
+            self._hooks = None if context.hooks is None else context.hooks.around_tools
+            self._approval = () if self._hooks is None else self._hooks.approval
         if (undecided := await self.undecided()) is not None:
             if self._durable:  # before anybody is asked
                 await self.memory.record()
@@ -161,13 +166,6 @@ class ToolRound(Work):
                 context.release_calls()
         for question in self.wait() if self._waits else ():
             yield question
-
-    def _attach(self, context: WorkContext | None) -> None:
-        self._context = context
-        self._asks = context is None or context.asks
-        hooks = None if context is None else context.hooks
-        if hooks is not None and (hooks.tool or hooks.approval or hooks.around or hooks.trace):
-            self._hooks, self._approval = hooks, hooks.approval
 
     async def _add_results_cut_short(self, error: BaseException) -> None:
         if self._durable and isinstance(error, STORE_ERRORS):
@@ -219,7 +217,9 @@ class ToolRound(Work):
         control = self.control
         if control.dry_run or not self._asks:
             return None
-        uncertain = [await self._shown(c) for c in self._calls if self._needs_repeating(c)]
+        uncertain: list[Action] = []
+        if control.pending:
+            uncertain = [await self._shown(c) for c in self._calls if self._needs_repeating(c)]
         found = list(uncertain)
         for call in self._calls:
             tool, action = call.tool, call.action
@@ -641,7 +641,7 @@ class ToolRound(Work):
 
     async def add_results(self) -> None:
         """Record all results in the order of the calls, in one update; idempotent."""
-        open_calls = {action.id for action in self.control.next_actions}  # others were deleted
+        open_calls = {*map(ID, self.control.next_actions)}  # others were deleted
         known = [call for call in self._calls if call.action.id in open_calls]
         if known:
             if self._hooks is not None and self._hooks.trace is not None:

@@ -11,7 +11,7 @@ continues the state. An error of the work is raised at the ``yield``::
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar
 
 import anyio
 
@@ -224,28 +224,6 @@ async def next_item(stream: AsyncIterator[T], failed: Exception | None) -> T:
         raise failed
     item: T = await stream.athrow(failed)
     return item
-
-
-class RaisedAtYield(Generic[T]):
-    """The rest of a state's stream after the work that it waited for has failed.
-
-    Args:
-        stream: What ``State.run`` returned.
-        failed: The error, which is raised at the ``yield``.
-    """
-
-    __slots__ = ("_failed", "_stream")
-
-    def __init__(self, stream: AsyncIterator[T], failed: Exception) -> None:
-        self._stream = stream
-        self._failed: Exception | None = failed
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> T:
-        failed, self._failed = self._failed, None
-        return await next_item(self._stream, failed)
 
 
 async def relay(

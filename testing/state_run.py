@@ -28,7 +28,6 @@ from agent_brain.states.events import (
     TextDelta,
     UsageReported,
 )
-from agent_brain.states.hook_requests import HookRequest
 from agent_brain.states.models.llm import Thought
 from agent_brain.states.work import StreamItem, Work, next_item, perform
 from agent_brain.stuck import StuckPolicy
@@ -209,7 +208,7 @@ class _Context:
     def delegate(self, order: Delegate, *, part: bool = False) -> AsyncGenerator[Event, None]:
         """Run the nets as a Brain does, with its default limits."""
         budget = Budget(Limits())
-        budget.start(self.memory.control, HookRequest(memory=self.memory))
+        budget.start(self.memory.control, NOWHERE, self.memory)
         outer = Engine(
             order.branches[0].net,
             self.memory,

@@ -14,13 +14,11 @@ from pydantic import (
     WrapValidator,
 )
 
-from agent_brain.common.ids import new_id
+from agent_brain.common.ids import ids_of
 from agent_brain.common.text import clean_json
 from agent_brain.tools.frozen import FrozenDict, frozen
 
-
-def _new_call_id() -> str:
-    return new_id("call")
+_new_call_id = ids_of("call")
 
 
 def _json_object(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:

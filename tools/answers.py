@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, is_dataclass
@@ -23,7 +24,7 @@ from pydantic_core import to_json
 from agent_brain.common.secrets import scrub
 from agent_brain.common.text import clean_json
 from agent_brain.common.values import error_lines
-from agent_brain.tools.schemas import read_schema
+from agent_brain.tools.schemas import read_schema, resolved
 
 AnswerKind: TypeAlias = Any
 """``str`` for free text, any other type that pydantic validates, or a JSON Schema as a dict. Python
@@ -294,12 +295,7 @@ def plain_schema(schema: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
 
 
 def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> dict[str, Any]:
-    found = {**schema}
-    for _ in range(8):  # a reference may lead to another one
-        if not isinstance(reference := found.pop("$ref", None), str):
-            break
-        found = {**root.get("$defs", {}).get(reference.rpartition("/")[2], {}), **found}
-    return found
+    return resolved(schema, defaultdict(dict, root.get("$defs", {})))
 
 
 def fields_of(schema: Mapping[str, Any]) -> list[Field] | None:

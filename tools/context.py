@@ -130,6 +130,7 @@ class ToolContext(Generic[DepsT]):
 _current: ContextVar[ToolContext | None] = ContextVar("agent_brain_tool_call", default=None)
 enter_call = _current.set
 leave_call = _current.reset
+call_here = _current.get  # what current_call() returns, for what is asked often
 
 
 def current_call() -> ToolContext | None:

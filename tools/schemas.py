@@ -55,6 +55,27 @@ def object_schema(
     }
 
 
+def resolved(
+    schema: Mapping[str, Any], definitions: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return a JSON Schema that is no reference itself, as the root of a recursive model's is.
+
+    Args:
+        schema: The schema.
+        definitions: What references lead to; by default its own ``$defs``.
+
+    Raises:
+        KeyError: A reference leads to none of them.
+    """
+    found = dict(schema)
+    known: Mapping[str, Any] = schema.get("$defs", {}) if definitions is None else definitions
+    for _ in range(8):  # a reference may lead to another one
+        if not isinstance(reference := found.pop("$ref", None), str):
+            break
+        found = {**known[reference.rpartition("/")[2]], **found}
+    return found
+
+
 @dataclass(slots=True)
 class Schema:
     """A checked schema."""

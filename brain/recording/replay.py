@@ -19,7 +19,7 @@ from agent_brain.recording.player import Difference, Player, written
 from agent_brain.recording.reading import read_run
 from agent_brain.recording.run import RecordedRun
 from agent_brain.result import Result
-from agent_brain.run import Run, RunPlan
+from agent_brain.run import Run, RunPlan, to_nobody
 from agent_brain.states.events import Event, Position
 from agent_brain.states.models.interception import without_real_calls
 from agent_brain.states.request_diff import describe_request
@@ -118,7 +118,7 @@ class _Replaying:
             limits=replace(plan.limits, timeout=None),
             sources=(),
             dry_run=memory.control.dry_run,
-            on_result=None,
+            on_result=to_nobody,
             trace=lambda _: self.player,
             tools=(*self.player.tools(plan.tools),),
         )

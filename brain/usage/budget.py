@@ -11,7 +11,9 @@ import anyio
 from agent_brain.common.secrets import get_logger
 from agent_brain.errors import LimitCheckError
 from agent_brain.limits import SPENDING, Limits, StopReason
+from agent_brain.memories.base import Memory
 from agent_brain.memories.control import Control
+from agent_brain.states.events import Position
 from agent_brain.states.hook_requests import HookRequest
 from agent_brain.states.hooks import Hook
 from agent_brain.states.usage import Usage
@@ -49,43 +51,54 @@ class _Limited:
         return found
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class Budget:
-    """Counts usage in the registers of the run's own memory, for branches too."""
+    """Counts usage in the registers of the run's own memory, for branches too.
 
-    limits: Limits
-    control: Control = field(init=False)  # of the run's own memory; set when the run starts
-    started: float = 0.0  # when the run began
-    only_steps: bool = field(init=False)  # nothing but steps is limited
-    _run: HookRequest = field(init=False)
-    _warned: tuple[str, ...] = ()
-    _payers: tuple[Payer, ...] = ()
-    _inside: tuple[tuple[Control, str, Control], ...] = ()
-    _limited: tuple[_Limited, ...] = ()  # the run, then each brain inside
+    Attributes:
+        control: The registers of the run's own memory; set when the run starts.
+        limits: The limits of the run.
+        only_steps: Whether nothing but steps is limited.
+        payers: The accounts of ledgers that pay for it.
+        started: When the run began.
 
-    def __post_init__(self) -> None:
-        limits = self.limits
+    Args:
+        limits: The limits of the run.
+    """
+
+    control: Control
+    _at: Position
+    _memory: Memory
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.started = 0.0
         others = limits.timeout, limits.max_tokens, limits.max_cost
         self.only_steps = others == (None, None, None) and (
             limits.max_tool_calls is limits.max_requests is None
         )
+        self.payers: tuple[Payer, ...] = ()
+        self._warned: tuple[str, ...] = ()
+        self._inside: tuple[tuple[Control, str, Control], ...] = ()
+        self._limited: tuple[_Limited, ...] = ()  # the run, then each brain inside
 
-    def start(self, control: Control, run: HookRequest) -> None:
+    def start(self, control: Control, at: Position, memory: Memory) -> None:
         """Continue from what ``control`` has spent; time counts from ``started``.
 
         Args:
             control: The registers of the run's own memory.
-            run: The run, for the ledgers that count it.
+            at: Where the run begins, for the ledgers that count it.
+            memory: The run's own memory, for these too.
         """
         self.control = control
-        self._limited = (_Limited(self.limits, control),)
-        self._run = run
+        if not self.only_steps:
+            self._limited = (_Limited(self.limits, control),)
+        self._at, self._memory = at, memory
         self.started = (self.started or anyio.current_time()) - control.spent.seconds
 
-    def paid_by(self, run: HookRequest, hooks: Iterable[Hook]) -> Budget:
+    def paid_by(self, at: Position, memory: Memory, hooks: Iterable[Hook]) -> Budget:
         """Return this budget for a run that has not begun, with the ledgers among ``hooks``."""
         early = copy(self)
-        early._run = run
+        early._at, early._memory = at, memory
         return early.counted_by(hooks)
 
     def counted_by(self, hooks: Iterable[Hook]) -> Budget:
@@ -94,12 +107,13 @@ class Budget:
         Args:
             hooks: The hooks of the run, or of a net inside.
         """
-        known = [payer.ledger for payer in self._payers]
+        known = [payer.ledger for payer in self.payers]
         found = [h for h in hooks if isinstance(h, UsageLedger) and h not in known]
         if not found:
             return self
         counted = copy(self)
-        counted._payers += tuple(ledger.payer(self._run) for ledger in dict.fromkeys(found))
+        run = HookRequest(at=self._at, memory=self._memory)
+        counted.payers += tuple(ledger.payer(run) for ledger in dict.fromkeys(found))
         return counted
 
     def inside(
@@ -116,7 +130,8 @@ class Budget:
         counted = copy(self)
         counted._inside += ((outer, name, inner),)
         if limits is not None:
-            counted._limited += (_Limited(limits, inner),)
+            around = self._limited or (_Limited(self.limits, self.control),)
+            counted._limited = (*around, _Limited(limits, inner))
             counted.only_steps = False
         return counted
 
@@ -132,11 +147,11 @@ class Budget:
     @property
     def is_used_up(self) -> bool:
         """Whether a ledger does not let another model call begin."""
-        return not all(payer.may_spend() for payer in self._payers)
+        return not all(payer.may_spend() for payer in self.payers)
 
     def refusal(self) -> StopReason | None:
         """Return why another model call may not begin; None if it may."""
-        if self._payers and self.is_used_up:
+        if self.payers and self.is_used_up:
             return StopReason.BUDGET
         if self.only_steps:
             return None
@@ -175,7 +190,7 @@ class Budget:
         for outer, name, inner in self._inside:
             inner.spent.add(usage, purpose)
             outer.inside(name).add(usage, purpose)
-        if self._payers:
+        if self.payers:
             self.charge(usage, purpose)
         if not self.only_steps and usage.cost is None:
             for limited in self._limited:
@@ -183,15 +198,15 @@ class Budget:
 
     def charge(self, usage: Usage, purpose: str | None = None) -> None:
         """Have the ledgers alone count what a model call used."""
-        for payer in self._payers:
+        for payer in self.payers:
             payer.spend(usage, purpose)
 
     def count_tool_call(self, control: Control) -> None:
         """Count a tool call of the net with the registers ``control`` that was answered."""
-        self.control.spent.add_tool_call()
+        self.control.spent.tool_calls += 1
         for outer, name, inner in self._inside:
-            inner.spent.add_tool_call()
-            outer.inside(name).add_tool_call()
+            inner.spent.tool_calls += 1
+            outer.inside(name).tool_calls += 1
         for limited in () if self.only_steps else self._limited:
             if running := limited.calls.get(id(control)):
                 limited.calls[id(control)] = running - 1

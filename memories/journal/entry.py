@@ -13,6 +13,7 @@ from zlib import crc32
 
 from pydantic import JsonValue
 
+from agent_brain.common.slots import set_slots_directly
 from agent_brain.common.text import clean
 
 Row: TypeAlias = tuple[int, str, str]  # an entry as it is stored: seq, kind, data as JSON text
@@ -40,6 +41,9 @@ class Entry:
     version: int = 1
     time: datetime | None = None
     retired: bool = False
+
+
+set_slots_directly(Entry)
 
 
 class Rows(Sequence[Row]):
@@ -112,7 +116,8 @@ class Rows(Sequence[Row]):
 
 def to_line(data: JsonValue) -> str:
     """Return ``data`` as JSON text that any encoding and any database can store."""
-    return clean(_encode(data))
+    line = _encode(data)
+    return line if line.isascii() else clean(line)
 
 
 def from_line(line: str) -> JsonValue:

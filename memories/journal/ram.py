@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from anyio import to_thread
 
+from agent_brain.common.slots import set_slots_directly
 from agent_brain.memories.errors import JournalError
 from agent_brain.memories.journal.base import Journal, SessionRecord, conflict, held, lost
 from agent_brain.memories.journal.checks import (
@@ -40,6 +41,9 @@ class _Stored:
 
 
 _Numbered: TypeAlias = dict[int, _Stored]  # in order
+
+
+set_slots_directly(_Stored)
 
 
 @dataclass(slots=True)
@@ -105,13 +109,15 @@ class RamJournal(Journal):
         lease: Lease | None = None,
     ) -> int:
         """See :meth:`Journal.append`."""
-        checked_seqs([] if expect is None else [expect])
+        if expect is not None and type(expect) is not int:
+            checked_seqs([expect])
         entries = list(entries)
         many = len(entries) > ON_LOOP
         stored = await to_thread.run_sync(_to_store, entries) if many else _to_store(entries)
-        found = await self.last(session)
+        known = self._find(session)
+        found = 0 if known is None else known.last
         holder = (self._held or {}).get(session)
-        if lease is not None and lease != holder:
+        if lease is not None and lease is not holder and lease != holder:
             raise lost(lease)
         if lease is None and holder is not None:
             raise held(session, Holder(holder.owner, holder.token, holder.seconds))
@@ -119,7 +125,7 @@ class RamJournal(Journal):
             raise conflict(session, expect, found)
         if not stored:
             return found
-        into = self._sessions.setdefault(session, _Session(self._deleted))
+        into = known or self._sessions.setdefault(session, _Session(self._deleted))
         for item in stored:
             into.last += 1
             into.entries[into.last] = item
@@ -136,10 +142,8 @@ class RamJournal(Journal):
         return await in_thread_if_many(found, _rows)
 
     def _after(self, session: str, after: int, *, history: bool) -> _Numbered:
-        self._check_open()
-        checked_session(session)
+        known = self._find(session)
         checked_after(after)
-        known = self._sessions.get(session)
         entries: _Numbered = {} if known is None else known.entries
         seqs = []  # no pairs: there may be many
         for seq in reversed(entries):
@@ -154,19 +158,15 @@ class RamJournal(Journal):
 
     async def last(self, session: str) -> int:
         """See :meth:`Journal.last`."""
-        self._check_open()
-        checked_session(session)
-        known = self._sessions.get(session)
+        known = self._find(session)
         return 0 if known is None else known.last
 
     async def delete(
         self, session: str, seqs: Collection[int] | None = None, *, scrub: bool = True
     ) -> int:
         """See :meth:`Journal.delete`."""
-        self._check_open()
-        checked_session(session)
+        known = self._find(session)
         seqs = None if seqs is None else checked_seqs(seqs)
-        known = self._sessions.get(session)
         if known is None:
             return 0
         if seqs is None:
@@ -178,8 +178,7 @@ class RamJournal(Journal):
 
     async def retire(self, session: str, seqs: Collection[int]) -> int:
         """See :meth:`Journal.retire`."""
-        self._check_open()
-        known = self._sessions.get(checked_session(session))
+        known = self._find(session)
         entries = {} if known is None else known.entries
         going = [seq for seq in checked_seqs(seqs) if seq in entries and not entries[seq].retired]
         for seq in going:
@@ -188,9 +187,8 @@ class RamJournal(Journal):
 
     async def trim(self, session: str, before: int | None = None, *, scrub: bool = False) -> int:
         """See :meth:`Journal.trim`."""
-        self._check_open()
+        known = self._find(session)
         checked_seqs([] if before is None else [before])
-        known = self._sessions.get(checked_session(session))
         entries = {} if known is None else known.entries
         going = [
             seq
@@ -256,6 +254,13 @@ class RamJournal(Journal):
         self._closed = True
         self._sessions.clear()
         self._held = None
+
+    def _find(self, session: str) -> _Session | None:
+        """Return a session of this journal, which must be open; None if there is none."""
+        if self._closed or not isinstance(session, str):
+            self._check_open()
+            checked_session(session)
+        return self._sessions.get(session)
 
     def _check_open(self) -> None:
         if self._closed:

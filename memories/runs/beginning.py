@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from agent_brain.memories.message import Message
@@ -27,12 +28,13 @@ class Beginning:
     before: Sequence[Message] = ()
 
 
-def is_replaced(memory: Memory, method: str, by: str = "begin") -> bool:
+@lru_cache(maxsize=256)
+def is_replaced(memory: type[Memory], method: str, by: str = "begin") -> bool:
     """Return whether a subclass has replaced ``method``, which ``by`` stands in for.
 
     That is a subclass of the class whose ``by`` the memory has.
     """
-    for kind in type(memory).__mro__:
+    for kind in memory.__mro__:
         if by in vars(kind):
             return False
         if method in vars(kind):
@@ -49,7 +51,7 @@ async def begin_by_set_goal(memory: Memory, goal: Message, beginning: Beginning)
     while inner.wrapped:
         inner = inner.wrapped[0]
     before = beginning.before
-    if before and (is_replaced(memory, "update") or not inner.begins_with_goal):
+    if before and (is_replaced(type(memory), "update") or not inner.begins_with_goal):
         await memory.update([*before])
         before = ()
     earlier = await inner._before_turn()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Self
 
 import anyio
 
 from agent_brain.common.aio import CLEANUP_SECONDS
 from agent_brain.memories.errors import MemoryBusyError
+from agent_brain.memories.runs.work import family
 
 if TYPE_CHECKING:
     from agent_brain.memories.base import Memory
@@ -19,12 +19,13 @@ class Claim:
 
     Attributes:
         abandoned: Whether nobody reads the run any more and it is being closed.
+        memories: The memory, and all that it wraps.
     """
 
-    __slots__ = ("_leased", "_memories", "_released", "abandoned")
+    __slots__ = ("_leased", "_released", "abandoned", "memories")
 
     def __init__(self, memories: list[Memory]) -> None:
-        self._memories = memories
+        self.memories = memories
         self._leased: list[Memory] = []
         self._released: anyio.Event | None = None  # made when somebody waits
         self.abandoned = False
@@ -41,7 +42,7 @@ class Claim:
         Raises:
             MemoryBusyError: Another run uses it.
         """
-        memories = list(_family(memory))
+        memories = family(memory)
         while other := next((m.claim for m in memories if m.claim and m.claim.holds(m)), None):
             if not other.abandoned:
                 raise MemoryBusyError(
@@ -59,7 +60,7 @@ class Claim:
 
     def holds(self, memory: Memory) -> bool:
         """Return whether this is a claim on ``memory``, and not on what it was copied from."""
-        held = self._memories
+        held = self.memories
         return held[0] is memory or any(other is memory for other in held)
 
     async def acquire(self) -> None:
@@ -68,14 +69,14 @@ class Claim:
         Raises:
             LeaseHeldError: Another runner has one.
         """
-        for memory in self._memories:
+        for memory in self.memories:
             if memory.leasable:
                 self._leased.append(memory)
                 await memory.acquire()
 
     def reread(self) -> None:
         """Have the memories read again at their next use: their store has failed."""
-        for memory in self._memories:
+        for memory in self.memories:
             memory.reread()
 
     async def release(self) -> None:
@@ -86,21 +87,11 @@ class Claim:
                     for memory in self._leased:
                         await memory.release()
         finally:
-            self._free()
-
-    def _free(self) -> None:
-        for memory in self._memories:
-            if memory.claim is self:
-                memory.claim = None
-        if self._released is not None:
-            self._released.set()
+            for memory in self.memories:
+                if memory.claim is self:
+                    memory.claim = None
+            if self._released is not None:
+                self._released.set()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Claim:
         return self
-
-
-def _family(memory: Memory) -> Iterator[Memory]:
-    """Yield ``memory`` and every memory that it wraps."""
-    yield memory
-    for inner in memory.wrapped:
-        yield from _family(inner)

@@ -60,13 +60,9 @@ class Spent:
         self.cached_tokens += usage.cached_tokens
         self.reasoning_tokens += usage.reasoning_tokens
 
-    def add_tool_call(self) -> None:
-        """Count a tool call that was answered."""
-        self.tool_calls += 1
-
     def as_data(self) -> dict[str, Any]:
         """Return the values by name, without those that a subclass adds."""
-        return dict(zip(SPENT, _values_of(self), strict=True))
+        return dict(zip(SPENT, values_of(self), strict=True))
 
     def plus(self, other: Self) -> Self:
         """Return the sum of both."""
@@ -75,7 +71,7 @@ class Spent:
 
 
 SPENT = tuple(field.name for field in fields(Spent))
-_values_of = attrgetter(*SPENT)
+values_of = attrgetter(*SPENT)
 
 
 @dataclass(slots=True)

@@ -28,7 +28,7 @@ from agent_brain.memories.runs.claim import Claim
 from agent_brain.memories.runs.counts import Counts
 from agent_brain.memories.runs.turn_notes import MOST, TurnNote, with_current
 from agent_brain.memories.runs.turns import StoredResult, TurnRecord, result_of, turns_of
-from agent_brain.memories.runs.work import RunWork, set_run_work, working_for
+from agent_brain.memories.runs.work import RunWork, family, set_run_work, working_for
 from agent_brain.memories.tool_search import SEARCH_TOOLS, ToolSearch
 from agent_brain.memories.views.groups import arranged
 from agent_brain.tools.action import Action
@@ -304,7 +304,7 @@ class RunMemory(ABC):
             return kept
         with working_for(self.run_work, "branch"):  # a copy may embed what is not embedded yet
             made = await make()
-        set_run_work(made, self.run_work)
+        set_run_work(family(made), self.run_work)
         made._origin, made._kept = Origin(made, _whole(self), place, nested=nested), None
         return made
 
@@ -366,7 +366,7 @@ class RunMemory(ABC):
         memo = {id(old): new for old, new in replaced}
         try:
             copied = copy.deepcopy(self, memo)
-            set_run_work(_whole(copied), None)
+            set_run_work(family(_whole(copied)), None)
             return copied
         except TypeError as error:
             raise MemoryUseError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol
@@ -83,10 +83,17 @@ def working_for(work: RunWork | None, purpose: str) -> Iterator[None]:
         _current.reset(token)
 
 
-def set_run_work(memory: Memory, work: RunWork | None) -> None:
-    """Let a memory, and those that it wraps, work for a run."""
-    memory.run_work = work
-    if work is not None and work.listens:
-        memory._begin_reporting()
-    for inner in memory.wrapped:
-        set_run_work(inner, work)
+def family(memory: Memory) -> list[Memory]:
+    """Return a memory and all that it wraps."""
+    found = [memory]
+    for each in found:  # which grows meanwhile
+        found += each.wrapped
+    return found
+
+
+def set_run_work(memories: Iterable[Memory], work: RunWork | None) -> None:
+    """Let memories, such as the :func:`family` of one, work for a run."""
+    for memory in memories:
+        memory.run_work = work
+        if work is not None and work.listens:
+            memory._begin_reporting()

@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
 
 from pydantic import JsonValue
 
+from agent_brain.common.slots import set_slots_directly
 from agent_brain.memories.journal.entry import Entry, Row, Rows
 from agent_brain.memories.message import Message
-from agent_brain.memories.store.kinds import LASTING, entry
+from agent_brain.memories.store.kinds import LASTING, VERSIONS
 from agent_brain.memories.store.log import decode, unreadable
 
 MESSAGES = ("part", "message")
+
+Told: TypeAlias = tuple[str, Any]  # the kind and the data of an entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +26,15 @@ class Added:
 
     messages: Sequence[Message]
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[Told]:
         """Return an entry per message, so that each can be removed; the last ends the update."""
-        data = [m.model_dump(mode="json", exclude_defaults=True) for m in self.messages]
-        kinds = ["part"] * (len(data) - 1) + ["message"]
-        return [entry(kind, item) for kind, item in zip(kinds, data, strict=True)]
+        entries: list[Told] = []
+        left = len(self.messages)
+        for message in self.messages:
+            left -= 1
+            data = message.model_dump(mode="json", exclude_defaults=True)
+            entries.append(("part" if left else "message", data))
+        return entries
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +43,9 @@ class GoalSet:
 
     message_id: str | None
 
-    def entries(self) -> list[Entry]:
-        """Return the change as journal entries."""
-        return [entry("goal", self.message_id)]
+    def entries(self) -> list[Told]:
+        """Return the kinds and the data of its journal entries."""
+        return [("goal", self.message_id)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +55,9 @@ class Removed:
     ids: Sequence[str]
     forgotten: bool = False
 
-    def entries(self) -> list[Entry]:
-        """Return the change as journal entries."""
-        return [entry("forget" if self.forgotten else "delete", list(self.ids))]
+    def entries(self) -> list[Told]:
+        """Return the kinds and the data of its journal entries."""
+        return [("forget" if self.forgotten else "delete", list(self.ids))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +72,9 @@ class Forgetting:
     ids: Sequence[str]
     texts: Sequence[str] = ()
 
-    def entries(self) -> list[Entry]:
-        """Return the change as journal entries."""
-        return [entry("forgetting", {"ids": [*self.ids], "texts": [*self.texts]})]
+    def entries(self) -> list[Told]:
+        """Return the kinds and the data of its journal entries."""
+        return [("forgetting", {"ids": [*self.ids], "texts": [*self.texts]})]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +92,8 @@ class Tagged:
         pinned = message.pinned if self.pinned is None else self.pinned
         return message.model_copy(update={"tags": tags, "pinned": pinned})
 
-    def entries(self) -> list[Entry]:
-        """Return the change as journal entries."""
+    def entries(self) -> list[Told]:
+        """Return the kinds and the data of its journal entries."""
         data: dict[str, JsonValue] = {
             "ids": [*self.ids],
             "add": [*self.add],
@@ -94,7 +101,7 @@ class Tagged:
         }
         if self.pinned is not None:
             data["pinned"] = self.pinned
-        return [entry("tag", data)]
+        return [("tag", data)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +111,9 @@ class ValueSet:
     name: str
     value: JsonValue
 
-    def entries(self) -> list[Entry]:
-        """Return the change as journal entries."""
-        return [entry("view", {"name": self.name, "value": self.value})]
+    def entries(self) -> list[Told]:
+        """Return the kinds and the data of its journal entries."""
+        return [("view", {"name": self.name, "value": self.value})]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,19 +130,19 @@ class Evicted:
     staying: Sequence[int]
     spoke: int = 0
 
-    def entries(self) -> list[Entry]:
-        """Return the change as journal entries."""
+    def entries(self) -> list[Told]:
+        """Return the kinds and the data of its journal entries."""
         data: dict[str, JsonValue] = {"upto": self.upto, "staying": [*self.staying]}
-        return [entry("evicted", data | {"spoke": self.spoke})]
+        return [("evicted", data | {"spoke": self.spoke})]
 
 
 @dataclass(frozen=True, slots=True)
 class Cleared:
     """Everything was removed."""
 
-    def entries(self) -> list[Entry]:
-        """Return the change as journal entries."""
-        return [entry("clear", None)]
+    def entries(self) -> list[Told]:
+        """Return the kinds and the data of its journal entries."""
+        return [("clear", None)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,11 +158,11 @@ class Checkpointed:
     control: dict[str, Any]
     since: int | None = None
 
-    def entries(self) -> list[Entry]:
-        """Return the change as journal entries."""
+    def entries(self) -> list[Told]:
+        """Return the kinds and the data of its journal entries."""
         if self.since is None:
-            return [entry("step", self.control)]
-        return [entry("amend", {"control": self.control, "since": self.since})]
+            return [("step", self.control)]
+        return [("amend", {"control": self.control, "since": self.since})]
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,17 +179,17 @@ class CallNoted:
     counts: dict[str, Any]
     wrote: Sequence[int] = ()
 
-    def entries(self) -> list[Entry]:
-        """Return the change as journal entries."""
+    def entries(self) -> list[Told]:
+        """Return the kinds and the data of its journal entries."""
         if self.call["result"] is None:
             begun = {"action": self.call["action"], "counts": self.counts}
             if self.call.get("continues"):
                 begun["continues"] = True
-            return [entry("call_begun", begun)]
+            return [("call_begun", begun)]
         data: dict[str, Any] = {"call": self.call, "counts": self.counts}
         if self.wrote:
             data["wrote"] = [*self.wrote]
-        return [entry("call_finished", data)]
+        return [("call_finished", data)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,17 +200,17 @@ class PartNoted:
     value: str
     counts: dict[str, Any]
 
-    def entries(self) -> list[Entry]:
-        """Return the change as journal entries."""
+    def entries(self) -> list[Told]:
+        """Return the kinds and the data of its journal entries."""
         data: dict[str, Any] = {"key": self.key, "value": self.value, "counts": self.counts}
-        return [entry("part_finished", data)]
+        return [("part_finished", data)]
 
 
 @dataclass(frozen=True, slots=True)
 class Beside:
     """What follows was written by another program, beside an interrupted run."""
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[Told]:
         """Return no entries: the session writes them where they are needed."""
         return []
 
@@ -228,13 +235,17 @@ RunChange: TypeAlias = Checkpointed | CallNoted | PartNoted
 """What changes the state of a run."""
 
 
+for _change in get_args(Change):
+    set_slots_directly(_change)
+
+
 def entries_of(changes: Iterable[Change]) -> list[Entry]:
     """Return changes as journal entries."""
-    return [entry for change in changes for entry in change.entries()]
-
-
-SIZED = frozenset((Added, Removed))
-"""The changes of any number of messages."""
+    entries = []
+    for change in changes:
+        for kind, data in change.entries():
+            entries.append(Entry(kind, data, 0, VERSIONS[kind]))
+    return entries
 
 
 def size_of(change: Change) -> int:

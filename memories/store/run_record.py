@@ -47,14 +47,13 @@ class RunRecord:
             noted: IDs of calls whose entries are written just before it.
         """
         data = control.model_dump(mode="json", exclude={"pending", "ended"})
-        data["pending"] = {
-            i: None if i in noted or self._has_call(i, call) else call_data(call)
-            for i, call in control.pending.items()
-        }
-        data["ended"] = {
-            key: None if self._parts.get(key) == value else value
-            for key, value in control.ended.items()
-        }
+        data["pending"] = pending = {}
+        for i, call in control.pending.items():
+            is_known = i in noted or self._has_call(i, call)
+            pending[i] = None if is_known else call_data(call)
+        data["ended"] = ended = {}
+        for key, value in control.ended.items():
+            ended[key] = None if self._parts.get(key) == value else value
         return data | control.counts()
 
     def counts_of(self, control: Control) -> dict[str, Any]:
@@ -87,7 +86,19 @@ class RunRecord:
     def take(self, change: RunChange, seq: int) -> list[int]:
         """Take what an entry tells of the run; return the entries that it makes outdated."""
         if isinstance(change, Checkpointed):
-            return self._take_control(change.control, seq, change.since or seq)
+            outdated = [self.at] if self.at else []
+            control = change.control
+            self.at, self.safe_at, self.control = seq, change.since or seq, dict(control)
+            self._counts, self._counted = {}, dict(control.get("counted", {}))
+            for noted, register, places in (
+                (control["pending"], self._calls, self._calls_at),
+                (control["ended"], self._parts, self._parts_at),
+            ):
+                for name in [*register]:
+                    if noted.get(name, ...) is not None:
+                        del register[name]
+                        outdated += places.pop(name)
+            return outdated
         if isinstance(change, CallNoted):
             call_id = change.call["action"]["id"]
             self._calls[call_id] = change.call
@@ -98,19 +109,6 @@ class RunRecord:
         self._counted.update(change.counts.get("counted", {}))
         self._counts.update(change.counts)
         return []
-
-    def _take_control(self, control: Mapping[str, Any], seq: int, safe_at: int) -> list[int]:
-        outdated = [self.at] if self.at else []
-        self.at, self.safe_at, self.control = seq, safe_at, dict(control)
-        self._counts, self._counted = {}, dict(control.get("counted", {}))
-        for noted, register, places in (
-            (control["pending"], self._calls, self._calls_at),
-            (control["ended"], self._parts, self._parts_at),
-        ):
-            for name in [i for i in register if noted.get(i, ...) is not None]:
-                del register[name]
-                outdated += places.pop(name)
-        return outdated
 
     @property
     def calls(self) -> list[str]:

@@ -28,11 +28,12 @@ from agent_brain.memories.journal.base import PAGE, Journal
 from agent_brain.memories.journal.entry import Entry, Row, Rows, to_line
 from agent_brain.memories.journal.lease import Lease
 from agent_brain.memories.message import Message
+from agent_brain.memories.store.events import Checkpointed, RunChange
 from agent_brain.memories.store.kinds import RECORDED_CALL, RUN, checked, entry
 from agent_brain.memories.store.lock import Lock
 from agent_brain.memories.store.run_record import RunRecord
 from agent_brain.memories.trace.trace_log import TraceLog
-from agent_brain.tools.context import current_call
+from agent_brain.tools.context import call_here
 
 log = get_logger(__name__)
 History: TypeAlias = int | Literal["all", "last"]
@@ -237,7 +238,8 @@ class Session:
             )
         held, self.held = self.held, []
         self.last -= len(held)
-        written = [*held, *self._before(entries), *entries]
+        before = () if self.parent is None and self.running else self._before(entries)
+        written = [*held, *before, *entries]
         try:
             self.last = await self._write(written)
         except JournalConflictError as error:
@@ -255,15 +257,16 @@ class Session:
 
     def hold(self, entries: list[Entry]) -> int:
         """Number ``entries``, to be written with what is written next; return the first number."""
-        before = [*self._before(entries), *entries]
-        self.held += before
-        self.last += len(before)
+        before = () if self.parent is None and self.running else self._before(entries)
+        held = [*before, *entries]
+        self.held += held
+        self.last += len(held)
         return self._number(entries)
 
     def _number(self, entries: list[Entry]) -> int:
         """Return the number of the first of ``entries``, which are the last ones."""
         first = self.last - len(entries) + 1
-        if (call := current_call()) is not None and self.run.is_running:
+        if (call := call_here()) is not None and self.run.is_running:
             self._by_calls.setdefault(call.action.id, []).extend(range(first, self.last + 1))
         return first
 
@@ -338,12 +341,14 @@ class Session:
         """Return the sequence numbers of what a call has written since the last step."""
         return self._by_calls.get(call_id, [])
 
-    def note_step(self, seq: int) -> None:
-        """Note that an entry is a step, for :meth:`prune`."""
-        self._steps.append(seq)
-        kept = self.history if isinstance(self.history, int) else 0
-        del self._steps[: -kept - 1]
-        self._by_calls.clear()
+    def note_run(self, change: RunChange, seq: int) -> None:
+        """Take what an entry tells of the run."""
+        if isinstance(change, Checkpointed) and change.since is None:  # a step, for prune()
+            self._steps.append(seq)
+            kept = self.history if isinstance(self.history, int) else 0
+            del self._steps[: -kept - 1]
+            self._by_calls.clear()
+        self._outdated += self.run.take(change, seq)
 
     def outdate(self, seqs: Iterable[int]) -> None:
         """Note entries that are outdated, to be removed later."""
@@ -385,7 +390,7 @@ class Session:
         self.last -= len(self.held)
         self.held = []
         last = self.offset + await self.journal.last(self.key)
-        rows = await self.written()
+        rows = await self.written() if last else Rows()
         if rows and rows.seqs[-1] > last:
             rows = rows[: bisect_right(rows.seqs, last)]
         self.append_found = False

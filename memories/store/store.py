@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, TypeAlias, TypeVar, Unpack
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, Unpack, get_args
 
 import anyio.lowlevel
 import anyio.to_thread
@@ -18,7 +18,6 @@ from agent_brain.memories.journal.opening import open_journal
 from agent_brain.memories.message import Message
 from agent_brain.memories.store import opening
 from agent_brain.memories.store.events import (
-    SIZED,
     Added,
     CallNoted,
     Change,
@@ -57,6 +56,7 @@ if TYPE_CHECKING:
 Finish: TypeAlias = Callable[[Rows, Rows], Awaitable[Forgetting | None]]
 IGNORED = LOCAL | {RECORDED_CALL}  # by others that read a session
 LOCAL_CHANGES = GoalSet | RunChange
+OF_RUN = frozenset(get_args(RunChange))
 ChangeT = TypeVar("ChangeT", bound=Change)
 
 
@@ -178,7 +178,7 @@ class MessageStore:
         async with session.lock:
             if self.stale:
                 rows = await session.read()
-                counting = await in_thread_if_many(rows, effective)
+                counting = await in_thread_if_many(rows, effective) if rows else rows
                 await opening.replay_session(self, counting)
                 if session.adopts_control and session.run.at and not self.shared:
                     adopt(session)
@@ -188,10 +188,11 @@ class MessageStore:
                 session.if_append_found = None
                 session.stale = False
                 self.settled = not self.shared and not self.expiry
-                if not self.readonly:
+                if rows and not self.readonly:
                     unfinished = await finish(rows, counting)
                 del counting
-                await in_thread_if_many(rows, Rows.free)
+                if rows:
+                    await in_thread_if_many(rows, Rows.free)
             elif self.shared:
                 await self._read_new(session)
         return unfinished
@@ -250,7 +251,7 @@ class MessageStore:
                 await session.prune()
             return changes
 
-    async def _change(
+    async def _change(  # noqa: C901 - written, then carried out
         self,
         session: Session,
         plan: Callable[[], Sequence[ChangeT]],
@@ -258,13 +259,40 @@ class MessageStore:
         *,
         hold: bool = False,
     ) -> Sequence[ChangeT]:
-        changes, seq = await self._append(session, plan, then, hold=hold)
+        seq = 0
+        while True:
+            changes = plan()
+            of_run = OF_RUN.issuperset(map(type, changes))
+            many = 0 if of_run else self._measure(changes)
+            if many <= ON_LOOP:
+                entries = entries_of(changes)
+            else:
+                entries = await anyio.to_thread.run_sync(entries_of, changes)
+            if self.shared:
+                entries = [entry for entry in entries if entry.kind not in LOCAL]
+            if hold:
+                seq = session.hold(entries) if entries else 0
+                break
+            try:
+                seq = await session.append(entries) if entries or session.held else 0
+                break
+            except SessionConflictError:
+                if not self.shared:
+                    if session.doubt is not None:
+                        self.reread()
+                    raise
+                await self._read_new(session)
+            except BaseException:
+                if session.doubt is not None:
+                    self.reread()
+                    session.if_append_found = then
+                raise
         failed: Exception | None = None
         self.evicting = Evicted not in map(type, changes)
         for change in changes:
             local = self.shared and isinstance(change, LOCAL_CHANGES)
             try:
-                if type(change) in SIZED:
+                if many > SLICE:
                     await self._carry_out_parts(change, None if local else seq)
                 else:
                     self.carry_out(change, None if local else seq)
@@ -278,42 +306,6 @@ class MessageStore:
         if failed is not None:
             raise failed
         return changes
-
-    async def _append(
-        self,
-        session: Session,
-        plan: Callable[[], Sequence[ChangeT]],
-        then: Callable[[], None] | None,
-        *,
-        hold: bool,
-    ) -> tuple[Sequence[ChangeT], int]:
-        """Write the changes that ``plan`` returns; return them, and where the first one is."""
-        while True:
-            changes = plan()
-            self._measure(changes)
-            kinds = map(type, changes)
-            if SIZED.isdisjoint(kinds) or max(map(size_of, changes)) <= ON_LOOP:
-                entries = entries_of(changes)
-            else:
-                entries = await anyio.to_thread.run_sync(entries_of, changes)
-            if self.shared:
-                entries = [entry for entry in entries if entry.kind not in LOCAL]
-            if hold:
-                return changes, session.hold(entries) if entries else 0
-            try:
-                writes = entries or session.held
-                return changes, await session.append(entries) if writes else 0
-            except SessionConflictError:
-                if not self.shared:
-                    if session.doubt is not None:
-                        self.reread()
-                    raise
-                await self._read_new(session)
-            except BaseException:
-                if session.doubt is not None:
-                    self.reread()
-                    session.if_append_found = then
-                raise
 
     async def checkpoint(self, control: Control, *, hold: bool = False) -> None:
         """Write a step, if something has changed since the last one.
@@ -426,13 +418,21 @@ class MessageStore:
                 return [mark]
         return []
 
-    def _measure(self, changes: Sequence[Change]) -> None:
-        """Have the views count what is to be added, before it is written."""
+    def _measure(self, changes: Sequence[Change]) -> int:
+        """Have the views count what is to be added, before it is written.
+
+        Returns:
+            How many messages the largest of the changes adds or removes.
+        """
         values: list[JsonValue] = []
         messages: list[Message] = []
+        many = 0
         for change in changes:
             if type(change) is Added:
                 messages += change.messages
+                many = max(many, len(change.messages))
+            elif type(change) is Removed:
+                many = max(many, len(change.ids))
             elif type(change) is ValueSet:
                 values.append(change.value)
         if values:
@@ -440,6 +440,7 @@ class MessageStore:
         if messages or values:
             for view in self.views:
                 view.measure(messages, values)
+        return many
 
     def add(self, messages: Sequence[Message]) -> list[Message]:
         """Add those of ``messages`` that are not here yet, without a journal; return them."""
@@ -492,16 +493,8 @@ class MessageStore:
             case Cleared():
                 self.reset()
             case Checkpointed() | CallNoted() | PartNoted():
-                self._note_run(change, seq)
-
-    def _note_run(self, change: RunChange, seq: int | None) -> None:
-        """Take what an entry tells of the run."""
-        session = self.session
-        if session is None or seq is None:
-            return
-        if isinstance(change, Checkpointed) and change.since is None:
-            session.note_step(seq)
-        session.outdate(session.run.take(change, seq))
+                if self.session is not None and seq is not None:
+                    self.session.note_run(change, seq)
 
     def _added(self, messages: Sequence[Message]) -> None:
         for message in messages:
@@ -538,7 +531,8 @@ class MessageStore:
                     if self.session is None:
                         self.expiry.discard([i])
         for view in self.views:
-            view.set_goal(message_id)
+            if type(view).set_goal is not View.set_goal:
+                view.set_goal(message_id)
 
     def drop(self, ids: Sequence[str], *, outdated: bool = True) -> None:
         """Remove messages from RAM."""

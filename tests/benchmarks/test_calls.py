@@ -105,12 +105,12 @@ async def ask(app: Any, path: str) -> None:
 @pytest.mark.parametrize(
     ("work", "most"),
     [
-        (steps, 141),
-        (durable_steps, 479),
-        (chunks, 10),
-        (transitions, 7),
-        (appends, 54),
-        (served_chunks, 12),
+        (steps, 117),
+        (durable_steps, 342),
+        (chunks, 6),
+        (transitions, 4),
+        (appends, 32),
+        (served_chunks, 11),
     ],
 )
 def test_what_is_done_often_makes_no_more_calls(

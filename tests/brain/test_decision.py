@@ -8,9 +8,8 @@ from enum import Enum
 import pytest
 
 from agent_brain import Memory, Net, State, StopReason
-from agent_brain.decision import StepReport, is_stuck, next_node, stops_before
+from agent_brain.decision import StepReport, next_node, stops_before
 from agent_brain.errors import TransitionError
-from agent_brain.stuck import Verdict
 
 
 class N(Enum):
@@ -63,9 +62,3 @@ def test_an_error_leads_along_its_own_edge() -> None:
     report = StepReport()
     report.error = KeyError()
     assert next_node(A, None, report, done=False) is B
-
-
-def test_a_run_that_was_given_a_hint_in_vain_is_stuck_unless_it_ends() -> None:
-    assert is_stuck(A, Verdict("again", "stop"))
-    assert not is_stuck(A, Verdict("again", "hint"))
-    assert not is_stuck(None, Verdict("again", "stop"))

@@ -314,6 +314,21 @@ async def test_a_tool_that_swallows_the_cancellation_does_not_cancel_the_reader(
     await anyio.lowlevel.checkpoint()
 
 
+async def test_a_message_is_told_before_a_stop_inside_a_subnet():
+    inner = react(ScriptedLLM([doubling(2), "four"]))
+    net = Net({Outer.INNER: SubnetState(inner, on_done=None)})
+    told = []
+    async with Brain(net, MessagesMemory([double])).stream("2 times 2?") as run:
+        async for event in run:
+            if isinstance(event, ActionFinished):
+                run.send("hello")
+                run.stop()
+            if isinstance(event, MessageReceived | RunFinished):
+                told.append(event.kind)
+    assert told == ["message_received", "run_finished"]
+    assert run.result.stop_reason == "stopped"
+
+
 async def test_a_run_that_has_ended_ignores_stop_and_cancel():
     brain = asked("yes")
     async with brain.stream("go") as run:

@@ -16,7 +16,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from agent_brain.states.output_unions import resolved
+from agent_brain.tools.schemas import resolved
 
 _KEPT = frozenset(
     """type enum description pattern format multipleOf minimum maximum exclusiveMinimum
