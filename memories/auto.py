@@ -148,7 +148,8 @@ class AutoMemory(VectorMemory):
     @property
     def fits(self) -> bool:
         """Whether a model sees the whole conversation."""
-        return self._tail.fits
+        tail: Any = self.store.views[0]  # without another call, as each change looks at it
+        return bool(tail.fits)
 
     @property
     def summary(self) -> str:
@@ -187,6 +188,16 @@ class AutoMemory(VectorMemory):
             self._escalate("everything", "window")
         elif not self._fitted:
             await super()._catch_up(embed=embed)
+
+    async def update(self, messages: list[Message]) -> list[str] | Any:
+        """As :meth:`VectorMemory.update`, at the cost of an update of all messages."""
+        tail: Any = self.store.views[0]
+        if not tail.fits:
+            return await super().update(messages)
+        added = await StoredMemory.update(self, messages)
+        if not tail.fits:
+            await self._catch_up()
+        return added
 
     async def checkpoint(self) -> None:
         """As :meth:`VectorMemory.checkpoint`."""

@@ -106,7 +106,7 @@ async def ask(app: Any, path: str) -> None:
     ("work", "most"),
     [
         (steps, 117),
-        (durable_steps, 342),
+        (durable_steps, 335),
         (chunks, 6),
         (transitions, 4),
         (appends, 32),
