@@ -87,8 +87,8 @@ class OpenAIApi:
     async def _response_answer(
         self, request: Request, body: ResponseRequest
     ) -> AsyncIterator[Answer]:
-        async with self._responses.answer(request, body) as answering, answering.run as run:
-            session = answering.session
+        async with self._responses.answer(request, body) as answering:
+            session, run = answering.session, answering.run
             response_id = new_response_id(session, run)
             stream = ResponseStream(
                 response_id,
@@ -103,7 +103,7 @@ class OpenAIApi:
                 yield Answer(run, stream, run)
             finally:
                 if session is not None and stream.ended:
-                    self._responses.ended(session, response_id, failed=stream.failed_run)
+                    await self._responses.ended(session, response_id, failed=stream.failed_run)
 
     async def retrieve(self, request: Request) -> Response:
         """Return a response that a session keeps, as it is recorded."""
@@ -147,8 +147,7 @@ async def _chat_answer(request: Request, body: ChatRequest) -> AsyncIterator[Ans
             include_usage=body.includes_usage or not body.stream,
             session=answering.session_id,
         )
-        async with answering.run as run:
-            yield Answer(run, stream, run)
+        yield Answer(answering.run, stream, answering.run)
 
 
 def _stream(request: Request, opening: AbstractAsyncContextManager[Answer]) -> Response:

@@ -49,8 +49,8 @@ def new_response_id(session: Session | None = None, run: SessionRun | None = Non
     token = f"resp_{secrets.token_hex(16)}"
     if session is None or run is None:
         return token
-    waiting = pending_in(session.memory) is not None  # it is this run that goes on
-    run_id = session.memory.control.run_id if waiting else run.run_id
+    goes_on = run.recorded is not None  # one that has waited
+    run_id = session.memory.control.run_id if goes_on else run.run_id
     after = "x" if session.kept is None else session.kept.last
     return f"{token}_{after}_{(run_id or '').removeprefix('run_')}_{session.id}"
 

@@ -88,6 +88,17 @@ async def test_responses_are_the_same_and_continued_after_a_restart(tmp_path):
     assert [texts[-3:] for texts in seen] == [["4", "It is 4.", "One"], ["4", "It is 4.", "Two"]]
 
 
+async def test_an_earlier_response_is_continued_while_its_session_waits():
+    brain, paid = shop("One.", [PAYS], "Two.")
+    async with client_of(brain, journal=RamJournal()) as client:
+        one = await client.responses.create(model=MODEL, input="One?")
+        await client.responses.create(model=MODEL, input="Pay.", previous_response_id=one.id)
+        two = await client.responses.create(model=MODEL, input="Two?", previous_response_id=one.id)
+
+    assert two.output_text == "Two."
+    assert paid == []
+
+
 async def test_what_waited_for_approval_is_decided_again_in_another_way():
     brain, paid = shop(["Paying.", PAYS], last, last)
     async with client_of(brain, journal=RamJournal(), show_tools=True) as client:

@@ -180,6 +180,30 @@ async def test_after_a_failure_it_and_the_response_before_it_can_be_continued(fr
     assert done.output_text == "Two."
 
 
+@pytest.mark.parametrize("from_failed", [False, True])
+async def test_without_a_journal_a_failed_response_does_not_count(from_failed):
+    seen: list[list[str]] = []
+
+    def note(messages: list[Any]) -> str:
+        seen.append([message.content for message in messages if message.role != "system"])
+        return "Done."
+
+    turns = ["One.", LLMServerError("down"), ["Once", ValueError("bug")], note]
+    async with client_of(Brain(llm=ScriptedLLM(turns))) as client:
+        first = await client.responses.create(model=MODEL, input="One?")
+        with pytest.raises(openai.InternalServerError):
+            await client.responses.create(model=MODEL, input="A", previous_response_id=first.id)
+        stream = await client.responses.create(
+            model=MODEL, input="B", previous_response_id=first.id, stream=True
+        )
+        failed = [event async for event in stream][-1]
+        previous = failed.response.id if from_failed else first.id
+        await client.responses.create(model=MODEL, input="C", previous_response_id=previous)
+
+    said = [text for text in seen[0] if text in ("One?", "One.", "A", "B", "C")]
+    assert said == ["One?", "One.", *(["B"] if from_failed else []), "C"]
+
+
 @pytest.mark.parametrize("response_id", ["resp_1", "resp_1_", "x", "resp_abc_nothing"])
 async def test_an_unknown_response_is_not_found(response_id):
     brain, _ = shop("Hello.")
