@@ -157,7 +157,8 @@ async def _resumed_run(
         pending, last = session.pending, body.messages[-1]
         calls = [] if pending is None else pending.calls
         questions = {} if pending is None else pending.questions
-        answers = still_waiting(answers, [*(call.id for call in calls), *questions])
+        waiting = [*(call.id for call in calls), *questions]
+        answers = still_waiting(answers, waiting, one=last.role == "user")
         if not answers.keys:
             if last.role != "user":
                 raise BrainUseError("The run does not wait for these answers any more")

@@ -165,7 +165,8 @@ def read_answers(body: ChatRequest) -> Answers | None:
     """Return the answers to a run that waits, if the request has any.
 
     They are approvals, and the outputs of calls that ask, in the last message if it is the
-    assistant's; or a message of the user that follows a question.
+    assistant's; or a message of the user that follows questions, which answers the first of them
+    that waits (:func:`still_waiting`).
 
     Raises:
         BrainUseError: They belong to the runs of several sessions.
@@ -220,13 +221,20 @@ def _add(answers: Answers, key: str, reply: Approval | str) -> None:
         answers.deny[key] = reply.reason or ""
 
 
-def still_waiting(answers: Answers, waiting: Iterable[str]) -> Answers:
-    """Return those of the answers that the run waits for; a message shows earlier ones too."""
-    keys = set(waiting)
+def still_waiting(answers: Answers, waiting: Iterable[str], *, one: bool) -> Answers:
+    """Return those of the answers that the run waits for; a message shows earlier ones too.
+
+    Args:
+        answers: What the client sends.
+        waiting: What the run waits for, in order.
+        one: Whether it is a message of the user, which answers the first question.
+    """
+    keys = [*waiting]
+    given = [key for key in keys if key in answers.input]
     return Answers(
         answers.session,
         [key for key in answers.approve if key in keys],
         {key: reason for key, reason in answers.deny.items() if key in keys},
         {},
-        {key: text for key, text in answers.input.items() if key in keys},
+        {key: answers.input[key] for key in (given[:1] if one else given)},
     )
