@@ -165,14 +165,14 @@ async def _resumed_run(
             yield None
             return
         show_tools = settings_of(request).show_tools
-        asked = {call.id for call in calls}
-        known = [each for each in waiting_calls(session) if show_tools or each[1].id in asked]
+        known = [each for each in waiting_calls(session) if show_tools or each[1].id in waiting]
         continues = last.role == "assistant"  # the message that has the calls
         translator = _translator(
             request,
             session,
             message_id=last.id if continues else new_id("msg"),
             known=known if continues else (),
+            asked=() if continues else known,
             denied=answers.deny,
         )
         decided, deps = answers.arguments(), deps_of(request)
