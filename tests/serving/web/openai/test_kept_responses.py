@@ -11,7 +11,7 @@ import pytest
 
 from agent_brain import Brain
 from agent_brain.memories import RamJournal
-from agent_brain.states import Usage
+from agent_brain.states import Finish, Usage
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action
 from tests.serving.web.openai.server import serving, shop
@@ -86,6 +86,23 @@ async def test_responses_are_the_same_and_continued_after_a_restart(tmp_path):
     assert found.usage.total_tokens == 12
     assert abs(found.created_at - given.created_at) <= 1
     assert [texts[-3:] for texts in seen] == [["4", "It is 4.", "One"], ["4", "It is 4.", "Two"]]
+
+
+async def test_a_response_has_the_same_citations_when_it_is_fetched_again():
+    pages = [
+        {"url": "https://e.org/a", "title": "A", "start_index": 3, "end_index": 7},
+        {"url": "https://e.org/b"},
+    ]
+    brain, _ = shop(["In Oslo.", Finish("stop", metadata={"citations": pages})])
+    async with client_of(brain, journal=RamJournal()) as client:
+        made = await client.responses.create(model=MODEL, input="Where?")
+        again = await client.responses.retrieve(made.id)
+
+    assert [each.url for each in again.output[-1].content[0].annotations] == [
+        "https://e.org/a",
+        "https://e.org/b",
+    ]
+    assert told(again) == told(made)
 
 
 async def test_an_earlier_response_is_continued_while_its_session_waits():
