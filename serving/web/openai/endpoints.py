@@ -103,7 +103,7 @@ class OpenAIApi:
                 yield Answer(run, stream, run)
             finally:
                 if session is not None and stream.ended:
-                    await self._responses.ended(session, response_id, failed=stream.failed_run)
+                    await self._responses.ended(session, response_id, stream)
 
     async def retrieve(self, request: Request) -> Response:
         """Return a response that a session keeps, as it is recorded."""
@@ -125,6 +125,7 @@ class OpenAIApi:
                 approved=found.approved,
                 fields={**found.fields, **times},
             )
+            stream.limit = await found.limit(session, response_id)
             whole = WholeResponse()
             async with aclosing(found.events(session)) as events:
                 async for event in events:

@@ -128,6 +128,7 @@ class ResponseRequest(BaseModel):
         conversation = self.conversation_id
         return {
             "instructions": self.instructions,
+            "max_output_tokens": self.max_output_tokens,
             "metadata": self.metadata or {},
             "previous_response_id": self.previous_response_id,
             "conversation": None if conversation is None else {"id": conversation},

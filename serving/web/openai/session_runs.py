@@ -19,7 +19,7 @@ from agent_brain.memories.sessions.history import SavedStep
 from agent_brain.memories.store.session import Session as StoredSession
 from agent_brain.one_run import RunOptions
 from agent_brain.run import Run
-from agent_brain.serving.catalog import approvals_key
+from agent_brain.serving.catalog import responses_key
 from agent_brain.serving.forking import kept_by
 from agent_brain.serving.pending import request_in
 from agent_brain.serving.session import Session, WhenBusy
@@ -32,15 +32,18 @@ from agent_brain.serving.web.openai.kept_responses import (
     ResponseName,
     find_response,
     has_gone_on,
+    keep_limit,
     read_response_id,
 )
 from agent_brain.serving.web.openai.messages import Conversation, conversation
 from agent_brain.serving.web.openai.response_request import ResponseInput, ResponseRequest
+from agent_brain.serving.web.openai.responses import ResponseStream
 from agent_brain.serving.web.openai.unkept import UnkeptResponses
 from agent_brain.serving.web.requests import deps_of, owner_args, sessions_of
 
 SESSION_HEADER = "x-session-id"
 NEW = "new"
+_APPROVAL = "approval"  # the kind of an entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,12 +123,12 @@ class ContinuedResponse:
             ApiError: One was approved before, in the session or in another copy: it would run
                 twice.
         """
-        journal, key = self.kept.journal, approvals_key(self.kept.key)
+        journal, key = self.kept.journal, responses_key(self.kept.key)
         while True:
             entries: Any = await journal.read(key)
             _refuse_again(calls, self.approved, entries, asked)
             approved: list[JsonValue] = [*sorted(calls)]
-            entry = Entry("approval", {"asked": asked, "calls": approved})
+            entry = Entry(_APPROVAL, {"asked": asked, "calls": approved})
             try:
                 await journal.append(key, [entry], expect=entries[-1].seq if entries else 0)
             except JournalConflictError:  # another copy was approved meanwhile
@@ -306,13 +309,15 @@ class ResponseSessions:
             source = ContinuedResponse(kept_by(session), await _approved_in(session))
             raise _GoneOnError(end, source)
 
-    async def ended(self, session: Session, response_id: str, *, failed: bool) -> None:
+    async def ended(self, session: Session, response_id: str, stream: ResponseStream) -> None:
         """Note that a response has ended, so that it is the one to continue.
 
         After one that failed, the one before can be continued too.
         """
-        if session.kept is None:  # else its steps tell it
-            await self._unkept.ended(session, response_id, failed=failed)
+        if session.kept is None:
+            await self._unkept.ended(session, response_id, failed=stream.failed_run)
+        else:  # its steps tell the rest
+            await keep_limit(session, response_id, stream.limit)
 
 
 async def _approved_in(session: Session) -> frozenset[str]:
@@ -354,7 +359,7 @@ async def _approve_once(
     if source is not None and approved:
         await source.approve(approved, asked)
     elif source is None and approved and session.kept is not None:
-        entries = await session.kept.journal.read(approvals_key(session.kept.key))
+        entries = await session.kept.journal.read(responses_key(session.kept.key))
         _refuse_again(approved, frozenset(), entries, asked)
 
 
@@ -372,7 +377,11 @@ def _refuse_again(
     Raises:
         ApiError: One was approved before: it would run twice.
     """
-    here = (each.data["calls"] for each in entries if each.data["asked"] == asked)
+    here = (
+        each.data["calls"]
+        for each in entries
+        if each.kind == _APPROVAL and each.data["asked"] == asked
+    )
     if again := sorted(calls & approved.union(*here)):
         raise invalid(
             f"The call {again[0]!r} has been approved before: it is not run again", "input"

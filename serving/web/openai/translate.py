@@ -126,7 +126,10 @@ class OpenAITranslator(Translator[Json]):
             case UsageReported():
                 self.limit.report(event)
             case ActionRequested() | ActionStarted() | ActionFinished():
-                parts += self._show(event) if self._shown.tools else []
+                if self._shown.tools:
+                    parts += self._show(event)
+                else:
+                    self._hide(event)
             case ApprovalRequested(actions=actions):
                 known = {call.id for call in self._waiting_calls}
                 self._waiting_calls += [call for call in actions if call.id not in known]
@@ -187,6 +190,9 @@ class OpenAITranslator(Translator[Json]):
 
     @abstractmethod
     def _show(self, event: ActionRequested | ActionStarted | ActionFinished) -> list[Json]: ...
+
+    def _hide(self, event: ActionRequested | ActionStarted | ActionFinished) -> None:
+        """Note what a call does that is not shown."""
 
     @abstractmethod
     def _finish(self, event: RunFinished) -> list[Json]: ...

@@ -9,12 +9,12 @@ import httpx
 import openai
 import pytest
 
-from agent_brain import Brain
+from agent_brain import Brain, Limits
 from agent_brain.memories import RamJournal
 from agent_brain.states import Finish, Usage
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action
-from tests.serving.web.openai.server import serving, shop
+from tests.serving.web.openai.server import double, serving, shop
 from tests.serving.web.openai.test_response_clients import MODEL, PAYS, approval, client_of, last
 
 pytestmark = pytest.mark.anyio
@@ -103,6 +103,42 @@ async def test_a_response_has_the_same_citations_when_it_is_fetched_again():
         "https://e.org/b",
     ]
     assert told(again) == told(made)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("most", [1, 2, 5])
+@pytest.mark.parametrize("usage", [[], [Usage(3, 2)]], ids=["estimated", "reported"])
+async def test_a_response_that_was_cut_is_the_same_when_it_is_fetched_again(most, stream, usage):
+    step = ["Ein Bär. ", Action(name="double", args={"n": 2}), *usage]
+    brain, _ = shop(step, ["Größe ", "und drei ", "mehr."], "Next.")
+    async with client_of(brain, journal=RamJournal()) as client:
+        made = await client.responses.create(
+            model=MODEL, input="Count.", max_output_tokens=most, stream=stream
+        )
+        if stream:
+            made = [event async for event in made][-1].response
+        again = await client.responses.retrieve(made.id)
+        other = await client.responses.create(
+            model=MODEL, input="Next?", previous_response_id=made.id
+        )
+        later = await client.responses.retrieve(other.id)
+
+    assert made.incomplete_details.reason == "max_output_tokens"
+    assert told(again) == told(made)
+    assert told(later) == told(other)
+
+
+async def test_a_message_before_a_hidden_call_is_complete_in_a_run_that_is_cut():
+    step = ["Let me see.", Action(name="double", args={"n": 2})]
+    show: Any = {"agent_brain": {"show_tools": True}}
+    for extra in ({}, show):
+        brain = Brain(llm=ScriptedLLM([step]), tools=[double], limits=Limits(max_steps=2))
+        async with client_of(brain, journal=RamJournal()) as client:
+            made = await client.responses.create(model=MODEL, input="?", extra_body=extra)
+            again = await client.responses.retrieve(made.id)
+        for response in (made, again):
+            assert response.status == "incomplete"
+            assert (response.output[0].type, response.output[0].status) == ("message", "completed")
 
 
 async def test_an_earlier_response_is_continued_while_its_session_waits():
