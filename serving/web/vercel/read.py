@@ -9,7 +9,14 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from agent_brain.common.text import to_text
 from agent_brain.errors import BrainUseError
-from agent_brain.memories.message import PARTIAL, Attachment, Message, Role
+from agent_brain.memories.message import (
+    PARTIAL,
+    Attachment,
+    Message,
+    Role,
+    empty_file,
+    is_empty_url,
+)
 from agent_brain.serving.web.chat.threads import Answers, Said
 from agent_brain.serving.web.chat.translator import NOT_RUN
 from agent_brain.serving.web.chat.wait_ids import read_wait_id
@@ -108,6 +115,8 @@ def _parts(message: UIMessage) -> Iterator[str | Attachment]:
             if part.type == "text":
                 yield part.text
             elif part.type == "file":
+                if is_empty_url(part.url):
+                    raise ValueError(empty_file(part.filename))
                 yield Attachment(media_type=part.media_type, url=part.url, name=part.filename)
     except ValueError as error:
         raise BrainUseError(f"A file in the message {message.id!r}: {error}") from None

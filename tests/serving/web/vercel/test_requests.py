@@ -106,6 +106,15 @@ def test_what_is_wrong_is_refused_and_nothing_runs(content: Any, status: int) ->
         assert response.json()["error"]["message"]
 
 
+def test_an_empty_file_is_refused_by_its_name() -> None:
+    file = {"type": "file", "mediaType": "text/plain", "url": "data:text/plain;base64,"}
+    said = {"id": "m", "role": "user", "parts": [{**file, "filename": "notes.txt"}]}
+    with agent_server([]) as agent:
+        response = post(agent, body(said))
+    assert response.status_code == 400
+    assert "The file 'notes.txt' is empty" in response.json()["error"]["message"]
+
+
 def test_a_decision_is_taken_once() -> None:
     with agent_server([[PAY], "Paid."], user="ann") as agent:
         post(agent, body(user("Pay")))
