@@ -7,9 +7,16 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 from agent_brain.limits import StopReason
+from agent_brain.memories.message import Attachment
 from agent_brain.serving.web.openai.encoding import frame
 from agent_brain.serving.web.openai.errors import ApiError, api_error, log_failure
-from agent_brain.serving.web.openai.response_items import CallItem, TextItem, approval_item
+from agent_brain.serving.web.openai.response_items import (
+    CallItem,
+    TextItem,
+    approval_item,
+    picture_data,
+    picture_item,
+)
 from agent_brain.serving.web.openai.translate import CITED, CUT_OFF, Json, OpenAITranslator
 from agent_brain.states.events import (
     ActionFinished,
@@ -108,6 +115,14 @@ class ResponseStream(OpenAITranslator):
             events += item.begin()
         self._whole_texts.discard(source)
         return [*events, item.say(text)]
+
+    def _picture(self, picture: Attachment) -> list[Json]:
+        place, data = self._place(), picture_data(picture)
+        if data is None:
+            text = TextItem(place, thought=False)
+            said = text.say(f"![]({picture.url})")
+            return [*text.begin(), said, *self._keep(*text.end("completed"))]
+        return self._keep(*picture_item(place, picture.media_type, data))
 
     def _show(self, event: ActionRequested | ActionStarted | ActionFinished) -> list[Json]:
         action = event.action

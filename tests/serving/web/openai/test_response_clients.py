@@ -14,10 +14,11 @@ import pytest
 from agent_brain import Brain
 from agent_brain.demo import demo_tools
 from agent_brain.errors import LLMServerError
+from agent_brain.memories import RamJournal
 from agent_brain.states import Finish, Thought, Usage
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action
-from tests.serving.web.openai.server import serving, shop
+from tests.serving.web.openai.server import PNG, drawn, serving, shop
 
 pytestmark = pytest.mark.anyio
 
@@ -105,6 +106,44 @@ async def test_an_answer_has_the_pages_that_the_run_cites(said):
     assert [event.to_dict()["annotation"]["url"] for event in added] == ["https://e.org/a"]
     assert not any(item.content[0].annotations for item in messages[:-1])
     assert again.output_text == "Yes."
+
+
+@pytest.mark.parametrize("words", [[], ["A dot."]])
+async def test_a_picture_that_the_model_makes_is_an_item(words):
+    seen: list[Any] = []
+
+    def note(messages: list[Any]) -> str:
+        seen.extend(messages)
+        return "Yes."
+
+    brain, _ = shop([*words, drawn()], note)
+    async with client_of(brain, journal=RamJournal()) as client:
+        async with client.responses.stream(model=MODEL, input="Draw.") as stream:
+            types = [event.type async for event in stream]
+            done = await stream.get_final_response()
+        again = await client.responses.retrieve(done.id)
+        sent = [{"role": "user", "content": "Draw."}, *done.output]
+        sent.append({"role": "user", "content": "Sure?"})
+        await client.responses.create(model=MODEL, input=sent, store=False)
+
+    for response in (done, again):
+        picture = response.output[-1]
+        assert (picture.type, picture.status) == ("image_generation_call", "completed")
+        assert (picture.result, response.output_text) == (PNG, "".join(words))
+        assert len(response.output) == 1 + len(words)
+    assert "response.image_generation_call.completed" in types
+    [drew] = [message for message in seen if message.role == "assistant"]
+    assert (drew.content, [each.media_type for each in drew.attachments]) == (
+        "".join(words),
+        ["image/png"],
+    )
+
+
+async def test_a_picture_with_an_address_is_a_message():
+    brain, _ = shop([drawn("https://e.org/a.png")])
+    async with client_of(brain) as client:
+        done = await client.responses.create(model=MODEL, input="Draw.")
+    assert done.output_text == "![](https://e.org/a.png)"
 
 
 async def test_citations_have_their_places_in_the_item_that_cites():
