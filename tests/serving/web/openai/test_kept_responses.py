@@ -89,7 +89,7 @@ async def test_responses_are_the_same_and_continued_after_a_restart(tmp_path):
 
 
 async def test_a_response_has_the_same_citations_when_it_is_fetched_again():
-    pages = [
+    pages: list[Any] = [
         {"url": "https://e.org/a", "title": "A", "start_index": 3, "end_index": 7},
         {"url": "https://e.org/b"},
     ]
@@ -130,8 +130,8 @@ async def test_a_response_that_was_cut_is_the_same_when_it_is_fetched_again(most
 
 async def test_a_message_before_a_hidden_call_is_complete_in_a_run_that_is_cut():
     step = ["Let me see.", Action(name="double", args={"n": 2})]
-    show: Any = {"agent_brain": {"show_tools": True}}
-    for extra in ({}, show):
+    asked: list[dict[str, Any]] = [{}, {"agent_brain": {"show_tools": True}}]
+    for extra in asked:
         brain = Brain(llm=ScriptedLLM([step]), tools=[double], limits=Limits(max_steps=2))
         async with client_of(brain, journal=RamJournal()) as client:
             made = await client.responses.create(model=MODEL, input="?", extra_body=extra)
