@@ -78,9 +78,9 @@ class UnkeptResponses:
         elif known.later:
             with anyio.CancelScope(shield=True):
                 recorded = await _messages(session.memory) - known.before
-            for later in known.later.values():
-                later |= recorded
-            known.later[response_id] = set()
+                for later in known.later.values():
+                    later |= recorded
+                known.later[response_id] = set()
 
 
 def _key(session: Session) -> SessionKey:
