@@ -79,9 +79,19 @@ def error_details(error: ValidationError) -> list[ErrorDetails]:
     return error.errors(include_url=False, include_context=False, include_input=False)
 
 
+PLAIN = "plain"  # the type of an error whose message alone says what is wrong
+
+
 def error_lines(error: ValidationError, root: str = "") -> Iterator[str]:
-    """Yield ``"place.in.the.value: what is wrong"`` for each problem; ``root`` names the value."""
-    for detail in error_details(error):
+    """Yield ``"place.in.the.value: what is wrong"`` for each problem; ``root`` names the value.
+
+    If there are errors of the type ``PLAIN``, it yields their messages alone.
+    """
+    details = error_details(error)
+    if plain := [detail["msg"] for detail in details if detail["type"] == PLAIN]:
+        yield from plain
+        return
+    for detail in details:
         yield error_line(detail, root)
 
 

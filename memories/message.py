@@ -20,11 +20,13 @@ from pydantic import (
     PlainSerializer,
     model_validator,
 )
+from pydantic_core import PydanticCustomError
 from typing_extensions import Unpack
 
 from agent_brain.common.ids import ids_of
 from agent_brain.common.models import assembler, template
 from agent_brain.common.text import clean, clean_json, to_compact_json, to_text
+from agent_brain.common.values import PLAIN
 from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.schemas import DATA, from_data, to_data
 from agent_brain.memories.store.fields import MessageFields
@@ -65,8 +67,8 @@ class Attachment(BaseModel, frozen=True, extra="forbid", defer_build=True):
     """
 
     media_type: str = Field(pattern=r"^[^/\s]+/[^/\s]+$")
-    url: str | None = Field(default=None, min_length=1)
-    data: str | None = Field(default=None, min_length=1)
+    url: str | None = None
+    data: str | None = None
     name: str | None = None
     at: int | None = Field(default=None, ge=0)
 
@@ -74,6 +76,8 @@ class Attachment(BaseModel, frozen=True, extra="forbid", defer_build=True):
     def _one_source(self) -> Self:
         if (self.url is None) == (self.data is None):
             raise ValueError("give an attachment either url= or data= (base64), not both")
+        if not (self.url or self.data):
+            raise PydanticCustomError(PLAIN, "{problem}", {"problem": empty_file(self.name)})
         return self
 
     def to_dict(self) -> dict[str, Any]:
@@ -88,6 +92,16 @@ class Attachment(BaseModel, frozen=True, extra="forbid", defer_build=True):
             return {"type": "input_audio", "input_audio": audio}
         key = "file_data" if source.startswith("data:") else "file_id"  # a URL, as LiteLLM takes it
         return {"type": "file", "file": {key: source, "filename": self.name or "file"}}
+
+
+def is_empty_url(url: str | None) -> bool:
+    """Return whether there is nothing in a URL, or behind the comma of a ``data:`` URL."""
+    return not url or (url.startswith("data:") and url.endswith(","))
+
+
+def empty_file(name: str | None) -> str:
+    """Return what to say of a file without bytes."""
+    return f"The file {name!r} is empty" if name else "An attached file is empty"
 
 
 # The names that APIs use.

@@ -164,7 +164,7 @@ class Catalog:
         """Remove the session from the list."""
         info = await self.get(owner, session)
         await self._journal.delete(_key(owner, session))
-        await self._journal.delete(approvals_key(session_key(session, owner)))
+        await self._journal.delete(responses_key(session_key(session, owner)))
         if info is not None and not await self.chat(owner, chat := chat_of(info)):
             await self._journal.delete(_branches_key(owner, chat))
 
@@ -228,8 +228,11 @@ def _branches_key(owner: str | None, chat: str) -> str:
     return json.dumps({"branches": [owner, chat]}, ensure_ascii=False)
 
 
-def approvals_key(session: str) -> str:
-    """Return the key of what was approved in copies of a session, by the key of the session."""
+def responses_key(session: str) -> str:
+    """Return the key of what is kept of the responses of a session, by the key of the session.
+
+    It has the calls that were approved in copies, and where responses were cut.
+    """
     return json.dumps({"approved": session}, ensure_ascii=False)
 
 

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from agent_brain.states.usage import Usage
 
 WhenBusy: TypeAlias = Literal["wait", "refuse", "queue"]
+Choose: TypeAlias = Callable[[], Awaitable[tuple[Run[Any], str | Message | None]]]
+"""Returns a run when it is its turn, and its task; None if it is resumed."""
+
 SOONEST, LATEST = 0.5, 3.0  # seconds between looks for what other processes write
 logger = get_logger(__name__)
 Status: TypeAlias = Literal["idle", "running", "waiting", "interrupted"]
@@ -156,13 +159,20 @@ class Session:
         Raises:
             BrainUseError: The task is empty, or an option makes no sense.
         """
-        return self._new(self.brain.stream(task, deps=deps, **options), task, when_busy)
+        return self._new(_chosen(self.brain.stream(task, deps=deps, **options), task), when_busy)
 
     def stream_resume(
         self, *, when_busy: WhenBusy | None = None, **options: Unpack[ResumeOptions]
     ) -> SessionRun:
         """Like :meth:`stream`, to continue the run of the session (:meth:`Brain.resume`)."""
-        return self._new(self.brain.stream_resume(**options), None, when_busy)
+        return self._new(_chosen(self.brain.stream_resume(**options), None), when_busy)
+
+    def stream_chosen(self, choose: Choose, *, when_busy: WhenBusy | None = None) -> SessionRun:
+        """Like :meth:`stream`, with a run that ``choose`` returns when it is its turn.
+
+        What ``choose`` reads and writes in the session, no other run comes between.
+        """
+        return self._new(choose, when_busy)
 
     async def start(
         self,
@@ -196,7 +206,13 @@ class Session:
         if when == "queue" and self._send(task):
             assert self.run is not None
             return self.run
-        run = self._new(new, task, when, deps=deps, detached=True, prepare=prepare)
+
+        async def choose() -> tuple[Run[Any], str | Message]:
+            if prepare is not None:
+                await prepare()
+            return new, task
+
+        run = self._new(choose, when, deps=deps, detached=True)
         await self._sessions.drive(self, run)
         return run
 
@@ -205,7 +221,7 @@ class Session:
     ) -> SessionRun:
         """Like :meth:`start`, to continue the run of the session (:meth:`Brain.resume`)."""
         new, deps = self.brain.stream_resume(**options), options.get("deps")
-        run = self._new(new, None, when_busy, deps=deps, detached=True)
+        run = self._new(_chosen(new, None), when_busy, deps=deps, detached=True)
         await self._sessions.drive(self, run)
         return run
 
@@ -352,13 +368,11 @@ class Session:
 
     def _new(
         self,
-        run: Run[Any],
-        task: str | Message | None,
+        choose: Choose,
         when_busy: WhenBusy | None,
         *,
         deps: object = None,
         detached: bool = False,
-        prepare: Callable[[], Awaitable[None]] | None = None,
     ) -> SessionRun:
         when: WhenBusy = when_busy or self._sessions.when_busy
 
@@ -367,8 +381,7 @@ class Session:
             try:
                 if not self.deleted and await self._catch_up():  # else it is refused below
                     self.log.skip()
-                if prepare is not None:
-                    await prepare()
+                run, task = await choose()
                 title = None if task is None else as_message(task).content
                 if task is None:
                     memory = self.memory
@@ -419,7 +432,16 @@ class Session:
         """Start a run with the messages that came too late for the one that has ended."""
         task = self.unread.pop(0)
         run = self.brain.stream(task, deps=deps)
-        self._sessions.drive_soon(self, self._new(run, task, "wait", deps=deps, detached=True))
+        self._sessions.drive_soon(
+            self, self._new(_chosen(run, task), "wait", deps=deps, detached=True)
+        )
+
+
+def _chosen(run: Run[Any], task: str | Message | None) -> Choose:
+    async def choose() -> tuple[Run[Any], str | Message | None]:
+        return run, task
+
+    return choose
 
 
 def _stored_sessions(memory: Memory) -> Iterator[StoredSession]:

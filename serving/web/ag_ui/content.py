@@ -15,7 +15,7 @@ from ag_ui.core import (
     VideoPart,
 )
 
-from agent_brain.memories.message import Attachment, Message, in_order
+from agent_brain.memories.message import Attachment, Message, empty_file, in_order, is_empty_url
 
 PARTS: dict[str, type[ImagePart | AudioPart | VideoPart]] = {
     "image": ImagePart,
@@ -56,6 +56,8 @@ def read_content(content: str | Iterable[ContentPart]) -> tuple[str, tuple[Attac
 
 def _attachment(part: ImagePart | AudioPart | VideoPart | DocumentPart) -> Attachment:
     source = part.source
+    if isinstance(source, DataSource | UrlSource) and is_empty_url(source.value):
+        raise ValueError(empty_file(None))
     if isinstance(source, DataSource):
         return Attachment(media_type=source.mime_type, data=source.value)
     if isinstance(source, UrlSource):

@@ -124,7 +124,8 @@ def _translator(
     answered: Iterable[tuple[Path, Action]] = (),
 ) -> AgUiTranslator:
     show_tools = settings_of(request).show_tools
-    asked = () if session.pending is None else {call.id for call in session.pending.calls}
+    pending = session.pending
+    asked = set() if pending is None else {call.id for call in pending.calls} | {*pending.questions}
     return AgUiTranslator(
         body.thread_id,
         body.run_id,

@@ -18,13 +18,17 @@ from agent_brain.states.events import (
     ActionRequested,
     AgentEvent,
     ApprovalRequested,
+    AttachmentReceived,
     InputRequested,
     Position,
+    ProviderToolCalled,
     ResponseStarted,
     RunFinished,
     RunStarted,
+    SourcesCited,
     TextDelta,
 )
+from agent_brain.states.sources import CITATIONS, sources_of
 from agent_brain.tools.action import Action
 
 
@@ -80,16 +84,32 @@ def told_by(
 ) -> Iterator[AgentEvent]:
     """Yield what a message tells; new calls are those of the net at ``path``."""
     if message.role is Role.ASSISTANT:
-        yield ResponseStarted(message.id, at=Position(run_id))
-        thought = message.metadata.get("thought") is True
         at = Position(run_id)
+        yield ResponseStarted(message.id, at=at)
+        yield from _provider_calls(message, at)
+        thought = message.metadata.get("thought") is True
         yield TextDelta(message.content, thought=thought, response_id=message.id, at=at)
+        for attachment in message.attachments:
+            yield AttachmentReceived(attachment, message.id, at=at)
+        metadata = message.metadata
+        if sources := sources_of(metadata.get(CITATIONS) or metadata.get("sources")):
+            yield SourcesCited(sources, message.id, at=at)
         for action in message.tool_calls:
             calls[action.id] = path, action
             yield ActionRequested(action, message.id, at=Position(run_id, path=path))
     elif message.role is Role.TOOL and message.tool_call_id in calls:
         path, action = calls[message.tool_call_id]
         yield ActionFinished(action, message, at=Position(run_id, path=path))
+
+
+def _provider_calls(message: Message, at: Position) -> Iterator[ProviderToolCalled]:
+    """Yield the calls that the provider has made of tools of its own."""
+    calls = message.metadata.get("provider_calls")
+    for call in calls if isinstance(calls, list) else ():
+        if isinstance(call, dict) and call.get("id") and call.get("name"):
+            args, result = call.get("args"), call.get("result")
+            named = str(call["id"]), str(call["name"]), args if isinstance(args, dict) else {}
+            yield ProviderToolCalled(*named, result, message.id, at=at)
 
 
 def asked_in(

@@ -74,7 +74,8 @@ class ChatTranslator(Translator[PartT]):
         known: Calls without a result that the client knows from the run that this one continues,
             with their paths.
         answered: Calls of that run whose results the client has given itself.
-        show_tools: Whether calls are shown, unless they need the client.
+        asked: Calls of that run that asked in an earlier message; their results are told.
+        show_tools: Whether calls are shown that do not need the client and wait for nobody.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class ChatTranslator(Translator[PartT]):
         *,
         known: Iterable[tuple[Path, Action]] = (),
         answered: Iterable[tuple[Path, Action]] = (),
+        asked: Iterable[tuple[Path, Action]] = (),
         show_tools: bool = True,
     ) -> None:
         self._session = session
@@ -91,7 +93,8 @@ class ChatTranslator(Translator[PartT]):
         self._calls = {(path, call.id): call for path, call in known}  # told, without a result
         self._coming: dict[tuple[Path, str], Action] = {}  # calls whose arguments have not all come
         self._known = {*self._calls}
-        self._hidden = {(path, call.id) for path, call in answered}
+        self._hidden = {(path, call.id): call for path, call in answered}
+        self._asked = {(path, call.id): call for path, call in asked}
         self._around: dict[Text, tuple[str, str]] = {}  # the bytes around a piece of it
         self._said = False  # text at the outermost path
         self._started = self._ended = False
@@ -154,7 +157,7 @@ class ChatTranslator(Translator[PartT]):
             case ApprovalRequested():
                 return [part for call in event.actions for part in self._ask(event, call)]
             case InputRequested():
-                return self._question(event, self._calls.get((event.path, event.id)))
+                return self._ask_question(event)
             case StateEntered() | StateExited() | ResponseStarted() | UsageReported():
                 return self._progress_of_net(event)
             case MessageReceived():
@@ -219,7 +222,7 @@ class ChatTranslator(Translator[PartT]):
     def _request(self, event: ActionRequested, action: Action) -> list[PartT]:
         """Tell of a new call, if the client may know it."""
         key = event.path, action.id
-        self._hidden.discard(key)
+        self._hidden.pop(key, None)
         shown = self._show_tools or self._needs_client(action)
         if shown and key in self._coming:
             return self._need(event, action)
@@ -227,7 +230,7 @@ class ChatTranslator(Translator[PartT]):
             self._calls[key] = action
             return self._show(event.path, action, event.response_id)
         self._calls.pop(key, None)
-        self._hidden.add(key)
+        self._hidden[key] = action
         return self._end_coming([key])
 
     def _attachment(self, event: AttachmentReceived) -> list[PartT]:
@@ -241,14 +244,15 @@ class ChatTranslator(Translator[PartT]):
     def _begin_call(self, event: Event, action: Action) -> list[PartT]:
         """Tell of a call that begins or ends, if the client should know it and does not."""
         key = event.path, action.id
-        if key not in self._coming and (not self._show_tools or key in self._hidden):
+        told = key in self._coming or key in self._asked
+        if not told and (not self._show_tools or key in self._hidden):
             return []
         return self._need(event, action)
 
     def _need(self, event: Event, action: Action) -> list[PartT]:
         """Tell of a call that the client must know, if it does not."""
         key = event.path, action.id
-        self._hidden.discard(key)
+        self._hidden.pop(key, None)
         if key in self._calls:
             return []
         self._calls[key] = action
@@ -281,6 +285,14 @@ class ChatTranslator(Translator[PartT]):
 
     def _ask(self, event: ApprovalRequested, action: Action) -> list[PartT]:
         return [*self._need(event, action), *self._approval(event.path, action)]
+
+    def _ask_question(self, event: InputRequested) -> list[PartT]:
+        """Tell of a question, and of the call that asks it, if a call does."""
+        key = event.path, event.id
+        places = (self._calls, self._hidden, self._asked)
+        call = next((calls[key] for calls in places if key in calls), None)
+        told = [] if call is None else self._need(event, call)
+        return [*told, *self._question(event, call)]
 
     def _end_calls(self, path: Path, *, waits: bool = False) -> list[PartT]:
         """Tell that the calls at a path and inside it were not run; the empty path means all.

@@ -8,7 +8,7 @@ from typing import Any
 
 from agent_brain.common.text import shorten, to_compact_json
 from agent_brain.limits import WAITING, StopReason
-from agent_brain.memories.message import CUT_REASONS
+from agent_brain.memories.message import CUT_REASONS, Attachment
 from agent_brain.serving.event_json import MARK, around, quoted
 from agent_brain.serving.event_log import SessionEvent
 from agent_brain.serving.web.openai.errors import api_error, log_failure
@@ -47,6 +47,7 @@ class ChatStream(OpenAITranslator):
         self._source: tuple[str | None, int, tuple[str, ...]] | None = None
         self._begins: dict[str | None, int] = {}  # where the text of a response begins
         self._length = 0
+        self._pictures = 0
 
     def frames(self, item: SessionEvent) -> bytes:
         """Return what the client is sent for an event; pieces of one answer are alike."""
@@ -82,6 +83,11 @@ class ChatStream(OpenAITranslator):
             self._begins.setdefault(event.response_id, self._length + len(gap))
         self._length += len(gap) + len(text)
         return [self._chunk({"content": gap + text})]
+
+    def _picture(self, picture: Attachment) -> list[Json]:
+        image = {**picture.to_dict(), "index": self._pictures}
+        self._pictures += 1
+        return [self._chunk({"images": [image]})]
 
     def _show(self, event: ActionRequested | ActionStarted | ActionFinished) -> list[Json]:
         name = event.action.name
@@ -151,6 +157,7 @@ class ChatCompletion:
         self._content: list[str] = []
         self._asides: list[str] = []
         self._annotations: list[Json] = []
+        self._images: list[Json] = []
         self._finish_reason: str | None = None
 
     def add(self, chunk: Json) -> None:
@@ -160,6 +167,7 @@ class ChatCompletion:
             self._content.append(choice["delta"].get("content", ""))
             self._asides.append(choice["delta"].get("reasoning_content", ""))
             self._annotations += choice["delta"].get("annotations", ())
+            self._images += choice["delta"].get("images", ())
             self._finish_reason = choice["finish_reason"]
 
     def body(self) -> Json:
@@ -169,6 +177,8 @@ class ChatCompletion:
             message["reasoning_content"] = asides
         if self._annotations:
             message["annotations"] = self._annotations
+        if self._images:
+            message["images"] = self._images
         choice = {
             "index": 0,
             "message": message,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
-from agent_brain.memories.message import Attachment, in_order
+from agent_brain.memories.message import Attachment, empty_file, in_order, is_empty_url
 from agent_brain.serving.web.openai.errors import invalid
 
 Part: TypeAlias = Mapping[str, Any]
@@ -88,6 +88,8 @@ def _file(part: Part, where: str) -> Attachment:
 def _from_url(url: str, where: str, *, default: str, name: str | None = None) -> Attachment:
     if match := _DATA_URL.fullmatch(url):
         return Attachment(media_type=match["type"], url=url, name=name)
+    if is_empty_url(url):
+        raise invalid(empty_file(name), where)
     if url.startswith("data:"):
         raise invalid("A data: URL must look like data:image/png;base64,…", where)
     if not url.startswith("https://"):

@@ -87,8 +87,8 @@ class OpenAIApi:
     async def _response_answer(
         self, request: Request, body: ResponseRequest
     ) -> AsyncIterator[Answer]:
-        async with self._responses.answer(request, body) as answering, answering.run as run:
-            session = answering.session
+        async with self._responses.answer(request, body) as answering:
+            session, run = answering.session, answering.run
             response_id = new_response_id(session, run)
             stream = ResponseStream(
                 response_id,
@@ -103,7 +103,7 @@ class OpenAIApi:
                 yield Answer(run, stream, run)
             finally:
                 if session is not None and stream.ended:
-                    self._responses.ended(session, response_id, failed=stream.failed_run)
+                    await self._responses.ended(session, response_id, stream)
 
     async def retrieve(self, request: Request) -> Response:
         """Return a response that a session keeps, as it is recorded."""
@@ -125,6 +125,7 @@ class OpenAIApi:
                 approved=found.approved,
                 fields={**found.fields, **times},
             )
+            stream.limit = await found.limit(session, response_id)
             whole = WholeResponse()
             async with aclosing(found.events(session)) as events:
                 async for event in events:
@@ -147,8 +148,7 @@ async def _chat_answer(request: Request, body: ChatRequest) -> AsyncIterator[Ans
             include_usage=body.includes_usage or not body.stream,
             session=answering.session_id,
         )
-        async with answering.run as run:
-            yield Answer(run, stream, run)
+        yield Answer(answering.run, stream, answering.run)
 
 
 def _stream(request: Request, opening: AbstractAsyncContextManager[Answer]) -> Response:

@@ -10,21 +10,27 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+import anyio
+
+from agent_brain.memories.journal.entry import Entry
 from agent_brain.memories.message import Message
 from agent_brain.memories.sessions.history import SavedStep
 from agent_brain.memories.sessions.reading import memory_at
 from agent_brain.memories.sessions.timeline import Part, read_parts
+from agent_brain.serving.catalog import responses_key
 from agent_brain.serving.pending import pending_in
 from agent_brain.serving.session import Session
 from agent_brain.serving.session_run import SessionRun
 from agent_brain.serving.web.chat.elsewhere import asked_in, told_by
 from agent_brain.serving.web.chat.translator import Path
 from agent_brain.serving.web.openai.errors import SERVER, ApiError
+from agent_brain.serving.web.openai.token_limit import ReachedLimit, TokenLimit
 from agent_brain.serving.web.openai.translate import Json
 from agent_brain.states.events import AgentEvent, Position, RunFailed, RunFinished, TextDelta
 from agent_brain.states.usage import Usage
 from agent_brain.tools.action import Action
 
+_LIMITED = "limited"  # the kind of an entry
 FIELDS = "openai_response"  # in the metadata of the task: what its response repeats of the request
 _ID = re.compile(r"resp_[0-9a-f]+_(?P<after>\d{1,15}|x)_(?P<run>[^_]+)_(?P<session>.+)", re.DOTALL)
 
@@ -49,8 +55,8 @@ def new_response_id(session: Session | None = None, run: SessionRun | None = Non
     token = f"resp_{secrets.token_hex(16)}"
     if session is None or run is None:
         return token
-    waiting = pending_in(session.memory) is not None  # it is this run that goes on
-    run_id = session.memory.control.run_id if waiting else run.run_id
+    goes_on = run.recorded is not None  # one that has waited
+    run_id = session.memory.control.run_id if goes_on else run.run_id
     after = "x" if session.kept is None else session.kept.last
     return f"{token}_{after}_{(run_id or '').removeprefix('run_')}_{session.id}"
 
@@ -101,6 +107,16 @@ class KeptResponse:
         for part in self.parts:
             yield from part.messages
 
+    async def limit(self, session: Session, response_id: str) -> TokenLimit:
+        """Return the limit of its tokens, which may have been reached."""
+        most = self.fields.get("max_output_tokens")
+        if most is not None and session.kept is not None:
+            for entry in await session.kept.journal.read(responses_key(session.kept.key)):
+                data: Any = entry.data
+                if entry.kind == _LIMITED and data["response"] == response_id:
+                    return ReachedLimit(most, data["admitted"], cut=data["cut"])
+        return TokenLimit(None)
+
     async def events(self, session: Session) -> AsyncGenerator[AgentEvent, None]:
         """Yield what the run has told, each message whole."""
         assert session.kept is not None
@@ -142,6 +158,15 @@ async def find_response(session: Session, name: ResponseName) -> KeptResponse | 
             if step is not None and step.status != "running":
                 return KeptResponse(name, parts, step, _fields(parts))
     return KeptResponse(name, parts, None, _fields(parts)) if parts else None
+
+
+async def keep_limit(session: Session, response_id: str, limit: TokenLimit) -> None:
+    """Keep where a response has reached its limit of tokens, which its steps do not tell."""
+    if session.kept is not None and limit.reached:
+        data: Json = {"response": response_id, "admitted": limit.admitted, "cut": limit.cut}
+        with anyio.CancelScope(shield=True):
+            key = responses_key(session.kept.key)
+            await session.kept.journal.append(key, [Entry(_LIMITED, data)])
 
 
 async def has_gone_on(session: Session, step: SavedStep) -> bool:

@@ -6,8 +6,8 @@ from typing import Any, TypeAlias
 
 from agent_brain.common.ids import new_id
 from agent_brain.common.text import to_compact_json
-from agent_brain.memories.message import Message
-from agent_brain.serving.web.openai.response_request import APPROVAL
+from agent_brain.memories.message import Attachment, Message
+from agent_brain.serving.web.openai.response_request import APPROVAL, PICTURE
 from agent_brain.tools.action import Action
 
 ResponseEvent: TypeAlias = dict[str, Any]
@@ -160,3 +160,28 @@ def approval_item(action: Action, label: str) -> Item:
         "arguments": to_compact_json(action.args),
         "server_label": label,
     }
+
+
+def picture_data(picture: Attachment) -> str | None:
+    """Return the bytes of a picture, base64-encoded; None if it has an address only."""
+    return picture.data or (picture.url or "").partition(";base64,")[2] or None
+
+
+def picture_item(index: int, media_type: str, data: str) -> tuple[Item, list[ResponseEvent]]:
+    """Return the item of a picture that a model has made, and its events.
+
+    Args:
+        index: Its place in the output.
+        media_type: Its MIME type.
+        data: Its bytes, base64-encoded.
+    """
+    begun: Item = {"id": new_id("ig"), "type": PICTURE, "status": "in_progress", "result": None}
+    form = media_type.partition("/")[2]
+    item = {**begun, "status": "completed", "result": data, "output_format": form}
+    place = {"item_id": begun["id"], "output_index": index}
+    return item, [
+        {"type": "response.output_item.added", "output_index": index, "item": begun},
+        {"type": f"response.{PICTURE}.in_progress", **place},
+        {"type": f"response.{PICTURE}.completed", **place},
+        {"type": "response.output_item.done", "output_index": index, "item": item},
+    ]

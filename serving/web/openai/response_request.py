@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from agent_brain.memories.message import PARTIAL, Message, Role
+from agent_brain.serving.web.openai.content import read_content
 from agent_brain.serving.web.openai.errors import invalid
 from agent_brain.serving.web.openai.messages import read_call, read_message
 from agent_brain.serving.web.openai.refusals import RESPONSES, check_fields
@@ -14,6 +15,7 @@ from agent_brain.serving.web.openai.shown import Extension
 from agent_brain.tools.action import Action
 
 APPROVAL = "mcpr_"  # and the ID of the call
+PICTURE = "image_generation_call"  # the type of an item
 
 
 class ConversationName(BaseModel):
@@ -62,6 +64,8 @@ class ResponseInput:
             self._add_call(item, call_id, param)
             said = str(item.get("output") or _error_of(item.get("error")))
             self.messages.append(read_message("tool", said, param, call_id=call_id))
+        elif kind == PICTURE:
+            self._add_picture(item, param)
         elif kind == "mcp_approval_response":
             self._decide(item, param)
         elif kind not in ("reasoning", "mcp_approval_request", "mcp_list_tools"):
@@ -77,6 +81,21 @@ class ResponseInput:
             before = self.messages.pop()
             calls, said = (*before.tool_calls, *calls), before.content
         self.messages.append(Message.assistant(said, calls))
+
+    def _add_picture(self, item: dict[str, Any], param: str) -> None:
+        """Add a picture to the message of the model before it, or as a message of its own."""
+        data, form = item.get("result"), item.get("output_format") or "png"
+        if not isinstance(data, str) or not data or not isinstance(form, str):
+            raise invalid("A picture needs its bytes as base64 'result'", param)
+        _, pictures = read_content(
+            [{"type": "input_image", "image_url": f"data:image/{form};base64,{data}"}], param
+        )
+        if self.messages and self.messages[-1].role is Role.ASSISTANT:
+            before = self.messages.pop()
+            pictures = (*before.attachments, *pictures)
+            self.messages.append(before.model_copy(update={"attachments": pictures}))
+        else:
+            self.messages.append(Message.assistant("", attachments=pictures))
 
     def _decide(self, item: dict[str, Any], param: str) -> None:
         request, approve, reason = (
@@ -128,6 +147,7 @@ class ResponseRequest(BaseModel):
         conversation = self.conversation_id
         return {
             "instructions": self.instructions,
+            "max_output_tokens": self.max_output_tokens,
             "metadata": self.metadata or {},
             "previous_response_id": self.previous_response_id,
             "conversation": None if conversation is None else {"id": conversation},

@@ -7,9 +7,16 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 from agent_brain.limits import StopReason
+from agent_brain.memories.message import Attachment
 from agent_brain.serving.web.openai.encoding import frame
 from agent_brain.serving.web.openai.errors import ApiError, api_error, log_failure
-from agent_brain.serving.web.openai.response_items import CallItem, TextItem, approval_item
+from agent_brain.serving.web.openai.response_items import (
+    CallItem,
+    TextItem,
+    approval_item,
+    picture_data,
+    picture_item,
+)
 from agent_brain.serving.web.openai.translate import CITED, CUT_OFF, Json, OpenAITranslator
 from agent_brain.states.events import (
     ActionFinished,
@@ -61,11 +68,13 @@ class ResponseStream(OpenAITranslator):
         self.failed_run = False
         self._approved = frozenset(approved)
         self._response = _new_response(response_id, model, {**(fields or {})})
-        self._response["max_output_tokens"] = most_tokens
+        if most_tokens is not None:
+            self._response["max_output_tokens"] = most_tokens
         self._sequence = 0
         self._output: dict[int, Json] = {}
         self._places = 0
         self._texts: dict[_Source, TextItem] = {}
+        self._whole_texts: set[_Source] = set()  # a call has followed, which is not shown
         self._calls: dict[str, CallItem] = {}
 
     def encode(self, part: Json) -> bytes:
@@ -104,7 +113,16 @@ class ResponseStream(OpenAITranslator):
             events = self._end_texts(event.path)
             item = self._texts[source] = TextItem(self._place(), thought=event.thought)
             events += item.begin()
+        self._whole_texts.discard(source)
         return [*events, item.say(text)]
+
+    def _picture(self, picture: Attachment) -> list[Json]:
+        place, data = self._place(), picture_data(picture)
+        if data is None:
+            text = TextItem(place, thought=False)
+            said = text.say(f"![]({picture.url})")
+            return [*text.begin(), said, *self._keep(*text.end("completed"))]
+        return self._keep(*picture_item(place, picture.media_type, data))
 
     def _show(self, event: ActionRequested | ActionStarted | ActionFinished) -> list[Json]:
         action = event.action
@@ -120,6 +138,10 @@ class ResponseStream(OpenAITranslator):
         if isinstance(event, ActionFinished):
             events += self._keep(*self._calls.pop(action.id).end(event.result))
         return events
+
+    def _hide(self, event: ActionRequested | ActionStarted | ActionFinished) -> None:
+        if not isinstance(event, ActionRequested):
+            self._whole_texts |= {source for source in self._texts if source[0] == event.path}
 
     def _finish(self, event: RunFinished) -> list[Json]:
         status, reason = self._status(event)
@@ -185,8 +207,9 @@ class ResponseStream(OpenAITranslator):
 
     def _end_all(self, status: str) -> list[Json]:
         events: list[Json] = []
-        for text in self._texts.values():
-            events += self._keep(*text.end(status))
+        for source, text in self._texts.items():
+            whole = source in self._whole_texts
+            events += self._keep(*text.end("completed" if whole else status))
         self._texts.clear()
         for call in self._calls.values():
             events += self._keep(*call.end(None))
@@ -223,6 +246,7 @@ def _new_response(response_id: str, model: str, fields: Json) -> Json:
         "error": None,
         "incomplete_details": None,
         "instructions": None,
+        "max_output_tokens": None,
         "metadata": {},
         "model": model,
         "parallel_tool_calls": True,

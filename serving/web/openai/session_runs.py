@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -16,14 +15,15 @@ from agent_brain.memories.base import Memory
 from agent_brain.memories.errors import JournalConflictError
 from agent_brain.memories.journal.entry import Entry
 from agent_brain.memories.message import Message, Role
+from agent_brain.memories.sessions.history import SavedStep
 from agent_brain.memories.store.session import Session as StoredSession
 from agent_brain.one_run import RunOptions
-from agent_brain.serving.catalog import approvals_key
+from agent_brain.run import Run
+from agent_brain.serving.catalog import responses_key
 from agent_brain.serving.forking import kept_by
 from agent_brain.serving.pending import request_in
-from agent_brain.serving.session import BUSY, Session
+from agent_brain.serving.session import Session, WhenBusy
 from agent_brain.serving.session_run import SessionRun
-from agent_brain.serving.sessions import SessionKey
 from agent_brain.serving.web.openai.chat_request import ChatRequest
 from agent_brain.serving.web.openai.errors import ApiError, invalid
 from agent_brain.serving.web.openai.formats import format_options
@@ -32,15 +32,18 @@ from agent_brain.serving.web.openai.kept_responses import (
     ResponseName,
     find_response,
     has_gone_on,
+    keep_limit,
     read_response_id,
 )
-from agent_brain.serving.web.openai.messages import conversation
+from agent_brain.serving.web.openai.messages import Conversation, conversation
 from agent_brain.serving.web.openai.response_request import ResponseInput, ResponseRequest
+from agent_brain.serving.web.openai.responses import ResponseStream
+from agent_brain.serving.web.openai.unkept import UnkeptResponses
 from agent_brain.serving.web.requests import deps_of, owner_args, sessions_of
 
 SESSION_HEADER = "x-session-id"
 NEW = "new"
-MAX_KNOWN = 10_000  # sessions
+_APPROVAL = "approval"  # the kind of an entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,7 @@ class Answering:
     """A run that answers a request.
 
     Attributes:
-        run: The run, not begun.
+        run: The run, which has begun.
         session: The session; None if the conversation is not kept.
         approved: The calls that the request approves.
     """
@@ -65,7 +68,7 @@ class Answering:
 
 @asynccontextmanager
 async def answer_chat(request: Request, body: ChatRequest) -> AsyncIterator[Answering]:
-    """Yield the run for a request of Chat Completions.
+    """Yield the run for a request of Chat Completions, which has begun.
 
     The header ``X-Session-Id`` names the session that keeps the conversation, ``new`` a new one;
     without it the request holds all of the conversation.
@@ -74,20 +77,18 @@ async def answer_chat(request: Request, body: ChatRequest) -> AsyncIterator[Answ
     if named is None:
         async with _unkept(request, said.history) as session:
             options = format_options(session, body.response_format, "response_format")
-            yield Answering(session.stream(said.task, deps=deps, **options))
+            async with session.stream(said.task, deps=deps, **options) as run:
+                yield Answering(run)
         return
     wanted = None if named == NEW else named
     async with sessions_of(request).use(wanted, **owner_args(request)) as session:
         options = format_options(session, body.response_format, "response_format")
-        yield Answering(_next_run(session, said.task, deps, options), session)
+        async with _next_run(session, said.task, deps, options) as run:
+            yield Answering(run, session)
 
 
 def _unkept(request: Request, history: list[Message]) -> AbstractAsyncContextManager[Session]:
     return sessions_of(request).temporary(history, **owner_args(request))
-
-
-def _key(session: Session) -> SessionKey:
-    return SessionKey(session.owner, session.id)
 
 
 def _next_run(session: Session, task: Message, deps: object, options: RunOptions) -> SessionRun:
@@ -122,17 +123,26 @@ class ContinuedResponse:
             ApiError: One was approved before, in the session or in another copy: it would run
                 twice.
         """
-        journal, key = self.kept.journal, approvals_key(self.kept.key)
+        journal, key = self.kept.journal, responses_key(self.kept.key)
         while True:
             entries: Any = await journal.read(key)
             _refuse_again(calls, self.approved, entries, asked)
             approved: list[JsonValue] = [*sorted(calls)]
-            entry = Entry("approval", {"asked": asked, "calls": approved})
+            entry = Entry(_APPROVAL, {"asked": asked, "calls": approved})
             try:
                 await journal.append(key, [entry], expect=entries[-1].seq if entries else 0)
             except JournalConflictError:  # another copy was approved meanwhile
                 continue
             return
+
+
+class _GoneOnError(Exception):
+    """A session has gone on since a response: a copy continues it."""
+
+    def __init__(self, end: SavedStep, source: ContinuedResponse) -> None:
+        super().__init__()
+        self.end = end
+        self.source = source
 
 
 class ResponseSessions:
@@ -143,52 +153,66 @@ class ResponseSessions:
     """
 
     def __init__(self) -> None:
-        # Of sessions without a journal, which keep no steps: what can be continued.
-        self._newest: OrderedDict[SessionKey, set[str]] = OrderedDict()
+        self._unkept = UnkeptResponses()
 
     @asynccontextmanager
     async def answer(self, request: Request, body: ResponseRequest) -> AsyncIterator[Answering]:
-        """Yield the run for a request."""
+        """Yield the run for a request, which has begun."""
         found, deps = body.read_input(), deps_of(request)
         if body.store is False:
             said = conversation(_without_decisions(found), "input")
             history = _instructions(body.instructions) + said.history
             async with _unkept(request, history) as session:
                 options = format_options(session, body.format, "text.format")
-                yield Answering(session.stream(said.task, deps=deps, **options))
+                async with session.stream(said.task, deps=deps, **options) as run:
+                    yield Answering(run)
             return
-        async with self._session(request, body) as (session, source):
-            if session.run is not None and sessions_of(request).when_busy == "refuse":
-                raise SessionBusyError(BUSY)
-            try:
-                run = await self._run(session, source, body, found, deps)
-            except Exception:
-                if source is not None:  # nobody knows the copy
-                    await sessions_of(request).delete(session.id, **owner_args(request))
-                raise
+        async with AsyncExitStack() as stack:
+            session, run = await self._begin(stack, request, body, found, deps)
             yield Answering(run, session, tuple(found.approve))
 
-    @asynccontextmanager
-    async def _session(
-        self, request: Request, body: ResponseRequest
-    ) -> AsyncIterator[tuple[Session, ContinuedResponse | None]]:
-        """Yield the session to record a response in, and of what response it is a new copy."""
+    async def _begin(
+        self,
+        stack: AsyncExitStack,
+        request: Request,
+        body: ResponseRequest,
+        found: ResponseInput,
+        deps: object,
+    ) -> tuple[Session, SessionRun]:
+        """Begin the run for a request, in the session that it names or in a copy of it.
+
+        ``stack`` keeps the session and the run.
+        """
+        sessions, owner = sessions_of(request), owner_args(request)
         previous = body.previous_response_id
         if previous is None:
-            async with sessions_of(request).use(body.conversation_id, **owner_args(request)) as new:
-                yield new, None
-            return
-        missing = _no_response(previous)
-        async with self.find(request, previous, missing) as (session, name):
-            step = await self._left_at(session, name, previous)
-            if step is None:
-                yield session, None
-                return
-            source = ContinuedResponse(kept_by(session), await _approved_in(session))
-        sessions, owner = sessions_of(request), owner_args(request)
-        copy = await sessions.fork(session.id, step, user=owner["user"], tenant=owner["tenant"])
-        async with sessions.use(copy.id, **owner) as session:
-            yield session, source
+            opening = sessions.use(body.conversation_id, **owner)
+            session = await stack.enter_async_context(opening)
+            run = self._run(session, body, found, deps)
+            return session, await stack.enter_async_context(run)
+        opened = self.find(request, previous, _no_response(previous))
+        session, name = await stack.enter_async_context(opened)
+        end = await self._end_of(session, name, previous)
+        try:
+            run = self._run(session, body, found, deps, after=(name, end))
+            return session, await stack.enter_async_context(run)
+        except _GoneOnError as error:
+            end, source = error.end, error.source
+        except SessionBusyError:
+            if end is None:
+                raise
+            source = ContinuedResponse(kept_by(session), frozenset())  # which waits for nothing
+        await stack.aclose()
+        copy = await sessions.fork(
+            session.id, end.number, user=owner["user"], tenant=owner["tenant"]
+        )
+        session = await stack.enter_async_context(sessions.use(copy.id, **owner))
+        try:
+            run = self._run(session, body, found, deps, source=source)
+            return session, await stack.enter_async_context(run)
+        except Exception:  # nobody knows the copy
+            await sessions.delete(session.id, **owner)
+            raise
 
     @asynccontextmanager
     async def find(
@@ -211,66 +235,89 @@ class ResponseSessions:
                 raise missing
             yield session, name
 
-    async def _left_at(self, session: Session, name: ResponseName, previous: str) -> int | None:
-        """Return the step to go on from in a copy; None if the session itself goes on."""
+    async def _end_of(
+        self, session: Session, name: ResponseName, previous: str
+    ) -> SavedStep | None:
+        """Return the step that a response ended with.
+
+        Returns:
+            The step; None while the response is in progress, and if the session keeps no steps.
+
+        Raises:
+            ApiError: The response is not found, or cannot be continued.
+        """
         if session.kept is None:
-            newest = self._newest.get(_key(session))
-            if newest is not None and previous not in newest:
-                raise invalid(
-                    f"{previous!r} is not the last response of its conversation, and this server "
-                    "keeps no steps: give it a journal",
-                    "previous_response_id",
-                )
+            self._unkept.check(session, previous)
             return None
         found = await find_response(session, name)
         if found is None:
             raise _no_response(previous)
-        if found.end is None:
-            return None
-        goes_on = session.run is None and not await has_gone_on(session, found.end)
-        return None if goes_on else found.end.number
+        return found.end
 
-    async def _run(
+    def _run(
         self,
         session: Session,
-        source: ContinuedResponse | None,
         body: ResponseRequest,
         found: ResponseInput,
         deps: object,
+        *,
+        after: tuple[ResponseName, SavedStep | None] | None = None,
+        source: ContinuedResponse | None = None,
     ) -> SessionRun:
-        options = format_options(session, body.format, "text.format")
-        if found.approve or found.deny:
-            if found.messages:
-                raise invalid("Answer the approvals alone, without a message", "input")
-            decisions: Any = {"approve": found.approve or None, "deny": found.deny or None}
-            await _approve_once(session, source, decisions)
-            return session.stream_resume(**decisions, deps=deps, **options)
-        said = conversation(found.messages, "input")
-        if session.pending is None:
-            async with session.exclusive():
-                await _instruct(session.memory, body.instructions)
-                if said.history:
-                    await session.memory.update(said.history)
-        kept = {FIELDS: body.repeated()} if session.kept is not None else {}
-        task = said.task.model_copy(update={"metadata": {**said.task.metadata, **kept}})
-        asked = request_in(session.memory) if session.run is None else None
-        if asked is not None:
-            await _approve_once(session, source, asked.decide(task.content))
-        return _next_run(session, task, deps, options)
+        """Return the run for a request; what it needs is written when it is its turn.
 
-    def ended(self, session: Session, response_id: str, *, failed: bool) -> None:
+        Args:
+            session: The session that it runs in.
+            body: The request.
+            found: What the request says.
+            deps: What the tools get.
+            after: The response that it continues, and the step that ended it, if it has ended. If
+                the session has gone on by then, the run begins with a :class:`_GoneOnError`.
+            source: The response that the session is a copy of.
+        """
+        options = format_options(session, body.format, "text.format")
+        known = None if after else _read(session, found)
+        previous = body.previous_response_id
+
+        async def choose() -> tuple[Run[Any], Message | None]:
+            if after is not None and previous is not None:
+                await self._stay(session, after[0], previous)
+            decisions, said = known or _read(session, found)
+            if session.kept is None:
+                await self._unkept.begin(session, previous)
+            if decisions:
+                await _approve_once(session, source, decisions)
+                return session.brain.stream_resume(**decisions, deps=deps, **options), None
+            assert said is not None
+            await _instruct(session.memory, body.instructions)
+            if said.history:
+                await session.memory.update(said.history)
+            kept = {FIELDS: body.repeated()} if session.kept is not None else {}
+            task = said.task.model_copy(update={"metadata": {**said.task.metadata, **kept}})
+            return session.brain.stream(task, deps=deps, **options), task
+
+        when: WhenBusy | None = None
+        if after is not None and (end := after[1]) is not None:
+            # an approval that is being given is known at the end of its run
+            when = "wait" if end.status == "waiting" else "refuse"
+        return session.stream_chosen(choose, when_busy=when)
+
+    async def _stay(self, session: Session, name: ResponseName, previous: str) -> None:
+        """Raise a :class:`_GoneOnError` if a session has gone on since a response."""
+        end = await self._end_of(session, name, previous)
+        if end is not None and await has_gone_on(session, end):
+            source = ContinuedResponse(kept_by(session), await _approved_in(session))
+            raise _GoneOnError(end, source)
+
+    async def ended(self, session: Session, response_id: str, stream: ResponseStream) -> None:
         """Note that a response has ended, so that it is the one to continue.
 
         After one that failed, the one before can be continued too.
         """
-        if session.kept is not None:  # its steps tell it
-            return
-        key = _key(session)
-        known = self._newest.pop(key, set()) if failed else set()
-        if known or not failed:
-            self._newest[key] = known | {response_id}
-        while len(self._newest) > MAX_KNOWN:
-            self._newest.popitem(last=False)
+        if session.kept is None:
+            await self._unkept.ended(session, response_id, failed=stream.failed_run)
+        else:  # its steps tell the rest
+            await keep_limit(session, response_id, stream.limit)
 
 
 async def _approved_in(session: Session) -> frozenset[str]:
@@ -312,7 +359,7 @@ async def _approve_once(
     if source is not None and approved:
         await source.approve(approved, asked)
     elif source is None and approved and session.kept is not None:
-        entries = await session.kept.journal.read(approvals_key(session.kept.key))
+        entries = await session.kept.journal.read(responses_key(session.kept.key))
         _refuse_again(approved, frozenset(), entries, asked)
 
 
@@ -330,11 +377,31 @@ def _refuse_again(
     Raises:
         ApiError: One was approved before: it would run twice.
     """
-    here = (each.data["calls"] for each in entries if each.data["asked"] == asked)
+    here = (
+        each.data["calls"]
+        for each in entries
+        if each.kind == _APPROVAL and each.data["asked"] == asked
+    )
     if again := sorted(calls & approved.union(*here)):
         raise invalid(
             f"The call {again[0]!r} has been approved before: it is not run again", "input"
         )
+
+
+def _read(session: Session, found: ResponseInput) -> tuple[dict[str, Any], Conversation | None]:
+    """Return what a request decides in a run that waits, and what it says.
+
+    Raises:
+        ApiError: It does both, or there is no task.
+        BrainUseError: What it says is no reply to what the run waits for.
+    """
+    if found.approve or found.deny:
+        if found.messages:
+            raise invalid("Answer the approvals alone, without a message", "input")
+        return {"approve": found.approve or None, "deny": found.deny or None}, None
+    said = conversation(found.messages, "input")
+    asked = request_in(session.memory) if session.run is None else None
+    return {} if asked is None else asked.decide(said.task.content), said
 
 
 def _without_decisions(found: ResponseInput) -> list[Message]:

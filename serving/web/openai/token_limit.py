@@ -19,17 +19,24 @@ class TokenLimit:
         most: The limit.
         reached: Whether the limit is reached: the run should be cancelled.
         cut: Whether text was left out.
+        admitted: How many characters of text that is no thought were admitted.
     """
 
     def __init__(self, most: int | None) -> None:
         self.reached = False
         self.cut = False
+        self.admitted = 0
         self.most = most
         self._ended = 0  # tokens of responses that have ended
         self._arriving: dict[str | None, float] = {}
 
     def admit(self, event: TextDelta) -> str:
         """Return as much of the text as the limit allows."""
+        text = self._allowed(event)
+        self.admitted += 0 if event.thought else len(text)
+        return text
+
+    def _allowed(self, event: TextDelta) -> str:
         if self.most is None:
             return event.text
         if self.reached:
@@ -53,3 +60,22 @@ class TokenLimit:
         self._ended += event.usage.output_tokens or round(estimate)
         if self.most is not None and self._ended >= self.most:
             self.reached = True
+
+
+class ReachedLimit(TokenLimit):
+    """The limit of a response that has reached it: its text is cut at the same place again.
+
+    Args:
+        most: The limit.
+        admitted: How many characters of text were admitted.
+        cut: Whether text was left out.
+    """
+
+    def __init__(self, most: int | None, admitted: int, *, cut: bool) -> None:
+        super().__init__(most)
+        self.reached = True
+        self.cut = cut
+        self._length = admitted
+
+    def _allowed(self, event: TextDelta) -> str:
+        return event.text if event.thought else event.text[: self._length - self.admitted]

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from agent_brain.limits import StopReason
 from agent_brain.memories.control import SUSPENDED
+from agent_brain.memories.message import Attachment
 from agent_brain.serving.pending import approval_question
 from agent_brain.serving.web.openai.encoding import frame
 from agent_brain.serving.web.openai.errors import budget_error
@@ -22,6 +23,7 @@ from agent_brain.states.events import (
     ActionStarted,
     AgentEvent,
     ApprovalRequested,
+    AttachmentReceived,
     InputRequested,
     MessageReceived,
     PartialOutput,
@@ -123,10 +125,25 @@ class OpenAITranslator(Translator[Json]):
                 if text and (self._shown.thoughts or not event.thought):
                     parts += self._say(event, text)
                     self._said = self._said or not event.thought
+            case ActionRequested() | ActionStarted() | ActionFinished():
+                if self._shown.tools:
+                    parts += self._show(event)
+                else:
+                    self._hide(event)
+            case AttachmentReceived(attachment=attachment):
+                if attachment.media_type.startswith("image/"):
+                    parts += self._picture(attachment)
+            case RunFinished():
+                parts += self._finish(event)
+            case _:
+                self._note(event)
+        return parts
+
+    def _note(self, event: AgentEvent) -> None:
+        """Note what is told at the end."""
+        match event:
             case UsageReported():
                 self.limit.report(event)
-            case ActionRequested() | ActionStarted() | ActionFinished():
-                parts += self._show(event) if self._shown.tools else []
             case ApprovalRequested(actions=actions):
                 known = {call.id for call in self._waiting_calls}
                 self._waiting_calls += [call for call in actions if call.id not in known]
@@ -135,9 +152,6 @@ class OpenAITranslator(Translator[Json]):
                 self._questions.append(f"{prompt}{how}")
             case SourcesCited(sources=sources, response_id=cites):
                 self._cited |= {source.url: (source, cites) for source in sources}
-            case RunFinished():
-                parts += self._finish(event)
-        return parts
 
     def _citations(self, begins: Mapping[str | None, int], length: int) -> list[Json]:
         """Return the pages that the run cites, with their places in a text, or its end.
@@ -186,7 +200,13 @@ class OpenAITranslator(Translator[Json]):
     def _say(self, event: TextDelta, text: str) -> list[Json]: ...
 
     @abstractmethod
+    def _picture(self, picture: Attachment) -> list[Json]: ...
+
+    @abstractmethod
     def _show(self, event: ActionRequested | ActionStarted | ActionFinished) -> list[Json]: ...
+
+    def _hide(self, event: ActionRequested | ActionStarted | ActionFinished) -> None:
+        """Note what a call does that is not shown."""
 
     @abstractmethod
     def _finish(self, event: RunFinished) -> list[Json]: ...

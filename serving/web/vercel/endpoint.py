@@ -157,21 +157,22 @@ async def _resumed_run(
         pending, last = session.pending, body.messages[-1]
         calls = [] if pending is None else pending.calls
         questions = {} if pending is None else pending.questions
-        answers = still_waiting(answers, [*(call.id for call in calls), *questions])
+        waiting = [*(call.id for call in calls), *questions]
+        answers = still_waiting(answers, waiting, one=last.role == "user")
         if not answers.keys:
             if last.role != "user":
                 raise BrainUseError("The run does not wait for these answers any more")
             yield None
             return
         show_tools = settings_of(request).show_tools
-        asked = {call.id for call in calls}
-        known = [each for each in waiting_calls(session) if show_tools or each[1].id in asked]
+        known = [each for each in waiting_calls(session) if show_tools or each[1].id in waiting]
         continues = last.role == "assistant"  # the message that has the calls
         translator = _translator(
             request,
             session,
             message_id=last.id if continues else new_id("msg"),
             known=known if continues else (),
+            asked=() if continues else known,
             denied=answers.deny,
         )
         decided, deps = answers.arguments(), deps_of(request)

@@ -9,7 +9,14 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from agent_brain.common.text import to_text
 from agent_brain.errors import BrainUseError
-from agent_brain.memories.message import PARTIAL, Attachment, Message, Role
+from agent_brain.memories.message import (
+    PARTIAL,
+    Attachment,
+    Message,
+    Role,
+    empty_file,
+    is_empty_url,
+)
 from agent_brain.serving.web.chat.threads import Answers, Said
 from agent_brain.serving.web.chat.translator import NOT_RUN
 from agent_brain.serving.web.chat.wait_ids import read_wait_id
@@ -108,6 +115,8 @@ def _parts(message: UIMessage) -> Iterator[str | Attachment]:
             if part.type == "text":
                 yield part.text
             elif part.type == "file":
+                if is_empty_url(part.url):
+                    raise ValueError(empty_file(part.filename))
                 yield Attachment(media_type=part.media_type, url=part.url, name=part.filename)
     except ValueError as error:
         raise BrainUseError(f"A file in the message {message.id!r}: {error}") from None
@@ -165,7 +174,8 @@ def read_answers(body: ChatRequest) -> Answers | None:
     """Return the answers to a run that waits, if the request has any.
 
     They are approvals, and the outputs of calls that ask, in the last message if it is the
-    assistant's; or a message of the user that follows a question.
+    assistant's; or a message of the user that follows questions, which answers the first of them
+    that waits (:func:`still_waiting`).
 
     Raises:
         BrainUseError: They belong to the runs of several sessions.
@@ -220,13 +230,20 @@ def _add(answers: Answers, key: str, reply: Approval | str) -> None:
         answers.deny[key] = reply.reason or ""
 
 
-def still_waiting(answers: Answers, waiting: Iterable[str]) -> Answers:
-    """Return those of the answers that the run waits for; a message shows earlier ones too."""
-    keys = set(waiting)
+def still_waiting(answers: Answers, waiting: Iterable[str], *, one: bool) -> Answers:
+    """Return those of the answers that the run waits for; a message shows earlier ones too.
+
+    Args:
+        answers: What the client sends.
+        waiting: What the run waits for, in order.
+        one: Whether it is a message of the user, which answers the first question.
+    """
+    keys = [*waiting]
+    given = [key for key in keys if key in answers.input]
     return Answers(
         answers.session,
         [key for key in answers.approve if key in keys],
         {key: reason for key, reason in answers.deny.items() if key in keys},
         {},
-        {key: text for key, text in answers.input.items() if key in keys},
+        {key: answers.input[key] for key in (given[:1] if one else given)},
     )

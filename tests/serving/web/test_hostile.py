@@ -230,6 +230,18 @@ def test_a_body_that_is_no_task_is_refused(url, body, status):
     assert is_clean_error(answer)
 
 
+@pytest.mark.parametrize(
+    "name,problem",
+    [("notes.txt", "The file 'notes.txt' is empty"), (None, "An attached file is empty")],
+)
+def test_an_empty_file_is_refused_in_plain_words(url, name, problem):
+    empty = {"media_type": "text/plain", "data": "", "name": name}
+    full = {"media_type": "text/plain", "data": "SGk=", "name": "full.txt"}
+    body = {"task": {"content": "Read.", "attachments": [full, empty]}}
+    answer = httpx.post(f"{url}/sessions/s/runs", json=body)
+    assert (answer.status_code, answer.json()["error"]["message"]) == (422, problem)
+
+
 @pytest.mark.parametrize("body", [
     b'{"approve": "all"}', b'{"approve": [1]}', b'{"deny": {"a": 1}}', b'{"edit": {"a": "b"}}', b"[]",
     b'{"approve": [' + b",".join([b"1"] * 500_000) + b"]}", b'{"edit": {"a": {"b": ' + b"[" * 5000 + b"]" * 5000 + b"}}}",

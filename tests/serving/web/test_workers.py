@@ -23,7 +23,7 @@ import os, pathlib, anyio
 from agent_brain import Action, Brain, tool
 from agent_brain.serving import Sessions
 from agent_brain.serving.web import make_app
-from agent_brain.states import LLM
+from agent_brain.states import LLM, Finish
 
 @tool
 async def look() -> str:
@@ -36,6 +36,7 @@ class Looking(LLM):
     async def stream(self, messages, **_):
         if messages[-1].role == "tool":
             yield messages[-1].content
+            yield Finish("stop", metadata={"citations": [{"url": "https://e.org/a"}]})
         else:
             yield "Let me look."
             yield Action(name="look", id="look-1")
@@ -155,7 +156,8 @@ def test_each_process_streams_the_run_of_another_to_the_ai_sdk(
     assert [part["type"] for part in seen] == [
         *("start", "start-step", "text-start", "text-delta", "text-end"),
         *("tool-input-start", "tool-input-available", "tool-output-available", "finish-step"),
-        *("start-step", "text-start", "text-delta", "text-end", "finish-step", "finish"),
+        *("start-step", "text-start", "text-delta", "source-url", "text-end", "finish-step"),
+        "finish",
     ]
     assert [part["delta"] for part in seen if "delta" in part] == ["Let me look.", "It was green"]
     assert seen[7]["output"] == "It was green"

@@ -183,7 +183,7 @@ def test_a_call_whose_approval_is_cancelled_does_not_run(client: NodeProgram) ->
     assert done["messages"][-1]["content"] == "Fine."
 
 
-@pytest.mark.parametrize("options", OWNERS)
+@pytest.mark.parametrize("options", [*OWNERS, {"show_tools": False}])
 @pytest.mark.parametrize("payload", [{"answer": "Ann"}, "Ann"])
 def test_a_person_answers_a_question(client: NodeProgram, options: Any, payload: Any) -> None:
     with agent_server([[ASK], "Hello Ann."], **options) as agent:

@@ -13,9 +13,11 @@ from agent_brain import Brain, tool
 from agent_brain.serving import Sessions
 from agent_brain.serving.address import listen
 from agent_brain.serving.web import make_app
+from agent_brain.states import Finish
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools.builtin import ask_user
 
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 TOKENS = {"ann-token": "ann", "bob-token": "bob"}
 
 
@@ -36,6 +38,11 @@ def shop(*turns: Any) -> tuple[Brain, list[int]]:
         return f"paid {amount}"
 
     return Brain(llm=ScriptedLLM(turns), tools=[double, pay, ask_user]), paid
+
+
+def drawn(url: str = f"data:image/png;base64,{PNG}") -> Finish:
+    """Return the end of a response with a picture that the model has made."""
+    return Finish("stop", metadata={"images": [{"image_url": {"url": url}}]})
 
 
 @asynccontextmanager

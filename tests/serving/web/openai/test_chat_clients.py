@@ -16,7 +16,7 @@ from agent_brain.errors import LLMRateLimitError
 from agent_brain.states import Finish, Usage
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action
-from tests.serving.web.openai.server import serving, shop
+from tests.serving.web.openai.server import PNG, drawn, serving, shop
 
 pytestmark = pytest.mark.anyio
 
@@ -126,6 +126,19 @@ async def test_an_answer_has_the_pages_that_it_cites_once():
         ("url_citation", {"url": "https://e.org/b", "title": "https://e.org/b", **place}),
     ]
     assert streamed.choices[0].message.annotations == message.annotations
+
+
+async def test_a_picture_alone_is_an_answer():
+    asked: Any = {"model": MODEL, "messages": [{"role": "user", "content": "Draw."}]}
+    async with client_of(Brain(llm=ScriptedLLM([[drawn()], [drawn()]]))) as client:
+        whole = (await client.chat.completions.create(**asked)).choices[0].message
+        chunks = [c async for c in await client.chat.completions.create(**asked, stream=True)]
+
+    [streamed] = [image for c in chunks for image in c.choices[0].delta.to_dict().get("images", ())]
+    [image] = whole.to_dict()["images"]
+    assert whole.content == ""
+    assert image == streamed
+    assert image["image_url"] == {"url": f"data:image/png;base64,{PNG}"}
 
 
 async def test_the_demo_agent_answers_with_its_tools():

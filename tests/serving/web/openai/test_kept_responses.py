@@ -9,12 +9,12 @@ import httpx
 import openai
 import pytest
 
-from agent_brain import Brain
+from agent_brain import Brain, Limits
 from agent_brain.memories import RamJournal
-from agent_brain.states import Usage
+from agent_brain.states import Finish, Usage
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action
-from tests.serving.web.openai.server import serving, shop
+from tests.serving.web.openai.server import double, serving, shop
 from tests.serving.web.openai.test_response_clients import MODEL, PAYS, approval, client_of, last
 
 pytestmark = pytest.mark.anyio
@@ -86,6 +86,70 @@ async def test_responses_are_the_same_and_continued_after_a_restart(tmp_path):
     assert found.usage.total_tokens == 12
     assert abs(found.created_at - given.created_at) <= 1
     assert [texts[-3:] for texts in seen] == [["4", "It is 4.", "One"], ["4", "It is 4.", "Two"]]
+
+
+async def test_a_response_has_the_same_citations_when_it_is_fetched_again():
+    pages: list[Any] = [
+        {"url": "https://e.org/a", "title": "A", "start_index": 3, "end_index": 7},
+        {"url": "https://e.org/b"},
+    ]
+    brain, _ = shop(["In Oslo.", Finish("stop", metadata={"citations": pages})])
+    async with client_of(brain, journal=RamJournal()) as client:
+        made = await client.responses.create(model=MODEL, input="Where?")
+        again = await client.responses.retrieve(made.id)
+
+    assert [each.url for each in again.output[-1].content[0].annotations] == [
+        "https://e.org/a",
+        "https://e.org/b",
+    ]
+    assert told(again) == told(made)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("most", [1, 2, 5])
+@pytest.mark.parametrize("usage", [[], [Usage(3, 2)]], ids=["estimated", "reported"])
+async def test_a_response_that_was_cut_is_the_same_when_it_is_fetched_again(most, stream, usage):
+    step = ["Ein Bär. ", Action(name="double", args={"n": 2}), *usage]
+    brain, _ = shop(step, ["Größe ", "und drei ", "mehr."], "Next.")
+    async with client_of(brain, journal=RamJournal()) as client:
+        made = await client.responses.create(
+            model=MODEL, input="Count.", max_output_tokens=most, stream=stream
+        )
+        if stream:
+            made = [event async for event in made][-1].response
+        again = await client.responses.retrieve(made.id)
+        other = await client.responses.create(
+            model=MODEL, input="Next?", previous_response_id=made.id
+        )
+        later = await client.responses.retrieve(other.id)
+
+    assert made.incomplete_details.reason == "max_output_tokens"
+    assert told(again) == told(made)
+    assert told(later) == told(other)
+
+
+async def test_a_message_before_a_hidden_call_is_complete_in_a_run_that_is_cut():
+    step = ["Let me see.", Action(name="double", args={"n": 2})]
+    asked: list[dict[str, Any]] = [{}, {"agent_brain": {"show_tools": True}}]
+    for extra in asked:
+        brain = Brain(llm=ScriptedLLM([step]), tools=[double], limits=Limits(max_steps=2))
+        async with client_of(brain, journal=RamJournal()) as client:
+            made = await client.responses.create(model=MODEL, input="?", extra_body=extra)
+            again = await client.responses.retrieve(made.id)
+        for response in (made, again):
+            assert response.status == "incomplete"
+            assert (response.output[0].type, response.output[0].status) == ("message", "completed")
+
+
+async def test_an_earlier_response_is_continued_while_its_session_waits():
+    brain, paid = shop("One.", [PAYS], "Two.")
+    async with client_of(brain, journal=RamJournal()) as client:
+        one = await client.responses.create(model=MODEL, input="One?")
+        await client.responses.create(model=MODEL, input="Pay.", previous_response_id=one.id)
+        two = await client.responses.create(model=MODEL, input="Two?", previous_response_id=one.id)
+
+    assert two.output_text == "Two."
+    assert paid == []
 
 
 async def test_what_waited_for_approval_is_decided_again_in_another_way():

@@ -12,7 +12,8 @@ from agent_brain.common.litellm.connections import connections
 from agent_brain.common.litellm.setup import load_litellm  # asks no other host for prices
 from agent_brain.demo import demo_tools
 from agent_brain.states import LiteLLM
-from tests.serving.web.openai.server import serving, shop
+from agent_brain.testing import ScriptedLLM
+from tests.serving.web.openai.server import PNG, drawn, serving, shop
 
 pytestmark = pytest.mark.anyio
 
@@ -82,6 +83,18 @@ async def test_litellm_uses_the_responses_api():
 
     assert events[-1].type == "response.completed"
     assert "391" in events[-1].response.output[-1].content[0].text
+
+
+async def test_a_picture_of_an_agent_is_one_of_its_model():
+    async with serving(Brain(llm=ScriptedLLM([[drawn()], ["A dot.", drawn()]]))) as url:
+        outer = Brain(llm=LiteLLM("openai/agent-brain", api_base=url, api_key="ann-token"))
+        alone = await outer.run("Draw.")
+        both = await outer.run("Draw.")
+
+    for result, text in ((alone, ""), (both, "A dot.")):
+        [picture] = result.attachments
+        assert (result.answer, picture.media_type) == (text, "image/png")
+        assert PNG in (picture.data or picture.url or "")
 
 
 async def test_an_agent_is_the_model_of_another():

@@ -107,6 +107,12 @@ def test_images_sounds_and_files_are_attachments():
     assert order == [Attachment, str, Attachment, str]
 
 
+def test_an_empty_file_is_refused_by_its_name():
+    file = {"filename": "notes.txt", "file_data": "data:text/plain;base64,"}
+    with pytest.raises(ApiError, match=r"The file 'notes.txt' is empty"):
+        chat({"role": "user", "content": [{"type": "file", "file": file}]}).conversation()
+
+
 @pytest.mark.parametrize(
     "part",
     [

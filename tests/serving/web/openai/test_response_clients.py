@@ -14,10 +14,11 @@ import pytest
 from agent_brain import Brain
 from agent_brain.demo import demo_tools
 from agent_brain.errors import LLMServerError
+from agent_brain.memories import RamJournal
 from agent_brain.states import Finish, Thought, Usage
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action
-from tests.serving.web.openai.server import serving, shop
+from tests.serving.web.openai.server import PNG, drawn, serving, shop
 
 pytestmark = pytest.mark.anyio
 
@@ -107,6 +108,44 @@ async def test_an_answer_has_the_pages_that_the_run_cites(said):
     assert again.output_text == "Yes."
 
 
+@pytest.mark.parametrize("words", [[], ["A dot."]])
+async def test_a_picture_that_the_model_makes_is_an_item(words):
+    seen: list[Any] = []
+
+    def note(messages: list[Any]) -> str:
+        seen.extend(messages)
+        return "Yes."
+
+    brain, _ = shop([*words, drawn()], note)
+    async with client_of(brain, journal=RamJournal()) as client:
+        async with client.responses.stream(model=MODEL, input="Draw.") as stream:
+            types = [event.type async for event in stream]
+            done = await stream.get_final_response()
+        again = await client.responses.retrieve(done.id)
+        sent = [{"role": "user", "content": "Draw."}, *done.output]
+        sent.append({"role": "user", "content": "Sure?"})
+        await client.responses.create(model=MODEL, input=sent, store=False)
+
+    for response in (done, again):
+        picture = response.output[-1]
+        assert (picture.type, picture.status) == ("image_generation_call", "completed")
+        assert (picture.result, response.output_text) == (PNG, "".join(words))
+        assert len(response.output) == 1 + len(words)
+    assert "response.image_generation_call.completed" in types
+    [drew] = [message for message in seen if message.role == "assistant"]
+    assert (drew.content, [each.media_type for each in drew.attachments]) == (
+        "".join(words),
+        ["image/png"],
+    )
+
+
+async def test_a_picture_with_an_address_is_a_message():
+    brain, _ = shop([drawn("https://e.org/a.png")])
+    async with client_of(brain) as client:
+        done = await client.responses.create(model=MODEL, input="Draw.")
+    assert done.output_text == "![](https://e.org/a.png)"
+
+
 async def test_citations_have_their_places_in_the_item_that_cites():
     at: dict[str, Any] = {"url": "https://e.org/a", "start_index": 3, "end_index": 7}
     brain, _ = shop(
@@ -178,6 +217,30 @@ async def test_after_a_failure_it_and_the_response_before_it_can_be_continued(fr
 
     assert failed.type == "response.failed"
     assert done.output_text == "Two."
+
+
+@pytest.mark.parametrize("from_failed", [False, True])
+async def test_without_a_journal_a_failed_response_does_not_count(from_failed):
+    seen: list[list[str]] = []
+
+    def note(messages: list[Any]) -> str:
+        seen.append([message.content for message in messages if message.role != "system"])
+        return "Done."
+
+    turns = ["One.", LLMServerError("down"), ["Once", ValueError("bug")], note]
+    async with client_of(Brain(llm=ScriptedLLM(turns))) as client:
+        first = await client.responses.create(model=MODEL, input="One?")
+        with pytest.raises(openai.InternalServerError):
+            await client.responses.create(model=MODEL, input="A", previous_response_id=first.id)
+        stream = await client.responses.create(
+            model=MODEL, input="B", previous_response_id=first.id, stream=True
+        )
+        failed = [event async for event in stream][-1]
+        previous = failed.response.id if from_failed else first.id
+        await client.responses.create(model=MODEL, input="C", previous_response_id=previous)
+
+    said = [text for text in seen[0] if text in ("One?", "One.", "A", "B", "C")]
+    assert said == ["One?", "One.", *(["B"] if from_failed else []), "C"]
 
 
 @pytest.mark.parametrize("response_id", ["resp_1", "resp_1_", "x", "resp_abc_nothing"])

@@ -38,6 +38,7 @@ PAY = Action(name="pay", args={"amount": 5}, id="c2")
 RESERVE = Action(name="reserve", args={}, id="c5")
 ASK = Action(name="ask_user", args={"question": "Who?"}, id="c3")
 OWNERS: list[Any] = [{}, {"user": "ann"}]  # a caller without a user, and one with sessions
+HIDDEN: list[Any] = [{"show_tools": False}, {"show_tools": False, "user": "ann"}]
 
 
 @pytest.fixture(scope="module")
@@ -179,7 +180,7 @@ def test_a_person_decides_about_a_call(
     assert texts(done) == ["Pay 5", "Done."]  # one message, continued
 
 
-@pytest.mark.parametrize("options", OWNERS)
+@pytest.mark.parametrize("options", [*OWNERS, *HIDDEN])
 def test_a_person_answers_a_question_as_the_output_of_its_call(
     client: NodeProgram, options: Any
 ) -> None:
@@ -190,7 +191,7 @@ def test_a_person_answers_a_question_as_the_output_of_its_call(
     assert texts(done) == ["Hi", "Hello Ann."]
 
 
-@pytest.mark.parametrize("options", OWNERS)
+@pytest.mark.parametrize("options", [*OWNERS, *HIDDEN])
 @pytest.mark.parametrize("by", ["output", "say"])
 def test_typed_questions_of_one_call_are_answered_one_by_one(
     client: NodeProgram, options: Any, by: str
@@ -224,8 +225,10 @@ def test_a_new_message_may_come_instead_of_a_decision(client: NodeProgram, optio
     assert [role for role, _ in seen(agent)] == ["user", "assistant", "tool", "user"]
 
 
-def test_after_a_question_the_conversation_goes_on(client: NodeProgram) -> None:
-    with agent_server([[ASK], "Hello Ann.", "Bye Ann."]) as agent:
+@pytest.mark.parametrize("show_tools", [True, False])
+def test_after_a_question_the_conversation_goes_on(client: NodeProgram, show_tools: bool) -> None:
+    script = [[ASK], "Hello Ann.", "Bye Ann."]
+    with agent_server(script, show_tools=show_tools) as agent:
         *_, done = talk(agent, client, {"say": "Hi"}, {"say": "Ann"}, {"say": "Bye"})
     assert texts(done)[-1] == "Bye Ann."
     assert seen(agent) == [

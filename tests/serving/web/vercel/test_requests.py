@@ -10,7 +10,7 @@ import pytest
 
 from agent_brain.memories.message import is_partial
 from agent_brain.serving.web.vercel.read import ChatRequest, read_said
-from agent_brain.tools import Action
+from agent_brain.tools import Action, ToolContext, tool
 from tests.serving.web.agents import Agent, agent_server
 
 PAY = Action(name="pay", args={"amount": 5}, id="c2")
@@ -47,10 +47,43 @@ def post(agent: Agent, content: object, *, token: str | None = None) -> httpx.Re
     return httpx.post(f"{agent.url}/ai-sdk/chat", json=content, headers=headers, timeout=60)
 
 
-def types(response: httpx.Response) -> list[str]:
+def lines_of(response: httpx.Response) -> list[str]:
     assert response.headers["x-vercel-ai-ui-message-stream"] == "v1"
-    lines = [line[6:] for line in response.text.splitlines() if line[:6] == "data: "]
-    return [json.loads(line)["type"] if line[0] == "{" else line for line in lines]
+    return [line[6:] for line in response.text.splitlines() if line[:6] == "data: "]
+
+
+def types(response: httpx.Response) -> list[str]:
+    return [json.loads(line)["type"] if line[0] == "{" else line for line in lines_of(response)]
+
+
+def questions(response: httpx.Response) -> list[Any]:
+    parts = [json.loads(line) for line in lines_of(response) if line[0] == "{"]
+    return [part for part in parts if part["type"] == "data-question"]
+
+
+@tool
+def how_many(context: ToolContext) -> str:
+    """Ask for a number."""
+    return f"{context.ask('How many?', int)} of them"
+
+
+@pytest.mark.parametrize("options", [{"user": "ann"}, {}, {"user": "ann", "show_tools": False}])
+def test_a_message_answers_the_first_question_and_the_next_one_is_asked(options: Any) -> None:
+    who = Action(name="ask_user", args={"question": "Who?"}, id="c1")
+    where = Action(name="ask_user", args={"question": "Where?"}, id="c2")
+    number = Action(name="how_many", id="c3")
+    answers = {"Who?": "Ann", "How many?": "3", "Where?": "Rome"}
+    with agent_server([[who, number, where], "Done."], tools=[how_many], **options) as agent:
+        said = [user("Book")]
+        for _ in answers:
+            asked = questions(post(agent, body(*said)))
+            first = asked[0]["data"]["prompt"]
+            said += [assistant(*asked), user(answers[first], id=f"m{len(said)}")]
+        done = post(agent, body(*said))
+        messages = agent.llm.calls[-1].messages
+    assert questions(done) == []
+    results = {m.tool_call_id: m.content for m in messages if m.role == "tool"}
+    assert results == {"c1": "Ann", "c2": "Rome", "c3": "3 of them"}
 
 
 @pytest.mark.parametrize(
@@ -71,6 +104,15 @@ def test_what_is_wrong_is_refused_and_nothing_runs(content: Any, status: int) ->
         response = post(agent, content)
         assert (response.status_code, agent.llm.calls) == (status, [])
         assert response.json()["error"]["message"]
+
+
+def test_an_empty_file_is_refused_by_its_name() -> None:
+    file = {"type": "file", "mediaType": "text/plain", "url": "data:text/plain;base64,"}
+    said = {"id": "m", "role": "user", "parts": [{**file, "filename": "notes.txt"}]}
+    with agent_server([]) as agent:
+        response = post(agent, body(said))
+    assert response.status_code == 400
+    assert "The file 'notes.txt' is empty" in response.json()["error"]["message"]
 
 
 def test_a_decision_is_taken_once() -> None:

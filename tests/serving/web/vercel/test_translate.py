@@ -160,8 +160,11 @@ async def test_hidden_calls_are_left_out_unless_they_wait_for_approval() -> None
 
 
 @pytest.mark.anyio
-async def test_a_question_is_a_data_part_that_names_its_call() -> None:
-    found = await translate_run(brain([ASK]).stream("Go"))
+@pytest.mark.parametrize("show_tools", [True, False])
+async def test_a_question_is_a_data_part_that_names_its_call(show_tools: bool) -> None:
+    found = await translate_run(brain([ASK]).stream("Go"), show_tools=show_tools)
+    [call] = of_type(found, "tool-input-available")
+    assert (call["toolCallId"], call["toolName"]) == ("c3", "ask_user")
     [question] = of_type(found, "data-question")
     assert question["id"] == "wait:s%2F1:c3"
     assert question["data"] == {"prompt": "Who?", "toolCallId": "c3"}
