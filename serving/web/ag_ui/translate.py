@@ -346,12 +346,7 @@ class AgUiTranslator(ChatTranslator[BaseEvent]):
         return [*self._leave((), error=failed.message), failed]
 
     def _finish(self, event: RunFinished) -> list[BaseEvent]:
-        done = event.stop_reason == "done"
-        wrong = not done and event.stop_reason not in SUSPENDED
+        wrong = event.stop_reason != "done" and event.stop_reason not in SUSPENDED
         error = f"The run ended: {event.stop_reason}" if wrong else None
         events = self._leave((), error=error, waits=event.stop_reason in WAITING)
-        if done and event.answer and not self._said:
-            text = Text(new_id("msg"), thought=False, path=(), state=None)
-            events += [*self._begin_text(text), self._delta(text, clean(event.answer))]
-            events += self._end_text(text, cut_off=event.finish_reason in CUT_REASONS)
-        return [*events, self._ending.finished(event)]
+        return [*events, *self._unsaid(event), self._ending.finished(event)]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from agent_brain.common.text import clean, to_text
-from agent_brain.memories.message import Message
+from agent_brain.memories.message import CUT_REASONS, Message
 from agent_brain.serving.event_json import MARK, around, quoted
 from agent_brain.serving.event_log import SessionEvent
 from agent_brain.serving.web.chat.wait_ids import wait_id
@@ -190,6 +190,15 @@ class ChatTranslator(Translator[PartT]):
         self._said = self._said or not (event.thought or event.path)
         parts.append(self._delta(text, clean(event.text)))
         return parts
+
+    def _unsaid(self, event: RunFinished) -> list[PartT]:
+        """Tell the answer of a run that is done, if nothing was streamed."""
+        if event.stop_reason != "done" or not event.answer or self._said:
+            return []
+        text_id = self._text_id(TextDelta(event.answer, at=event.at))
+        text = Text(text_id, thought=False, path=(), state=None)
+        said = [*self._begin_text(text), self._delta(text, clean(event.answer))]
+        return [*said, *self._end_text(text, cut_off=event.finish_reason in CUT_REASONS)]
 
     def _end_response(
         self, event: Event, response_id: str | None, *, cut_off: bool = False

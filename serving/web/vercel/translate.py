@@ -220,11 +220,6 @@ class UIMessageTranslator(ChatTranslator[Chunk]):
         if event.stop_reason == "cancelled":
             return self._end([{"type": "abort", "reason": "The run was cancelled"}], cut_off=True)
         waits, done = event.stop_reason in WAITING, event.stop_reason == "done"
-        said: list[Chunk] = []
-        if done and event.answer and not self._said:
-            text = Text(new_id("text"), thought=False, path=(), state=None)
-            said = [*self._begin_text(text), self._delta(text, clean(event.answer))]
-            said += self._end_text(text, cut_off=False)
         metadata: Chunk = {"stopReason": event.stop_reason, "usage": _usage(event.usage)}
         if done and event.finish_reason in CUT_REASONS:
             metadata[PARTIAL] = True
@@ -232,7 +227,7 @@ class UIMessageTranslator(ChatTranslator[Chunk]):
             metadata["output"] = event.to_dict()["output"]
         finish = {"type": "finish", "finishReason": _reason(event), "messageMetadata": metadata}
         cut_off = not done and event.stop_reason not in SUSPENDED
-        return [*said, *self._end([finish], waits=waits, cut_off=cut_off)]
+        return [*self._unsaid(event), *self._end([finish], waits=waits, cut_off=cut_off)]
 
     def _end(self, last: list[Chunk], *, waits: bool = False, cut_off: bool = False) -> list[Chunk]:
         if cut_off and any(not (text.thought or text.path) for text in self._texts.values()):
