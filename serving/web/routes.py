@@ -98,8 +98,13 @@ async def create_session(request: Request) -> Response:
     """Make a session and return its ID."""
     await read_json(request, NewSession, empty=True)
     async with sessions_of(request).use(None, **owner_args(request)) as session:
-        place = f"{request.scope.get('root_path', '')}/sessions/{session.id}"
-        return JSONResponse({"id": session.id}, 201, headers={"location": place})
+        return created(request, session.id, {"id": session.id})
+
+
+def created(request: Request, session_id: str, body: Any) -> Response:
+    """Return the response that tells of a new session, and where it is."""
+    place = f"{request.scope.get('root_path', '')}/sessions/{session_id}"
+    return JSONResponse(body, 201, headers={"location": place})
 
 
 async def list_sessions(request: Request) -> Response:

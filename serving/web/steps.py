@@ -22,7 +22,7 @@ from agent_brain.memories.trace.recorded_call import RecordedCall
 from agent_brain.memories.wrapper import WrappingMemory, offers
 from agent_brain.recording.places import Places, parts_of_run
 from agent_brain.recording.step_data import describe_details, describe_message, describe_part
-from agent_brain.serving.catalog import SessionInfo, info_data
+from agent_brain.serving.catalog import info_data
 from agent_brain.serving.forking import NO_STEPS, no_step
 from agent_brain.serving.session import Session
 from agent_brain.serving.web.requests import (
@@ -33,7 +33,7 @@ from agent_brain.serving.web.requests import (
     sessions_of,
     use_session,
 )
-from agent_brain.serving.web.routes import Body
+from agent_brain.serving.web.routes import Body, created
 from agent_brain.serving.web.views import describe_difference, describe_origin
 
 T = TypeVar("T")
@@ -135,7 +135,7 @@ async def fork_session(request: Request) -> Response:
         calls=body.calls,
         **owner_args(request),
     )
-    return _created(request, info)
+    return created(request, info.id, info_data(info))
 
 
 async def branch_session(request: Request) -> Response:
@@ -146,12 +146,7 @@ async def branch_session(request: Request) -> Response:
     info = await sessions_of(request).branch(
         request.path_params["session"], body.message, body.text, **owner_args(request)
     )
-    return _created(request, info)
-
-
-def _created(request: Request, info: SessionInfo) -> Response:
-    place = f"{request.scope.get('root_path', '')}/sessions/{info.id}"
-    return JSONResponse(info_data(info), 201, headers={"location": place})
+    return created(request, info.id, info_data(info))
 
 
 async def compare_sessions(request: Request) -> Response:
@@ -207,7 +202,8 @@ async def _part(request: Request, session: Session, stored: StoredSession) -> Pa
     """Return the part of a session that the path names.
 
     Raises:
-        HttpError: There is none (404).
+        HttpError: No step is under way.
+        StepNotFoundError: There is none.
     """
     name = request.path_params["step"]
     if name == UNDER_WAY:
@@ -215,11 +211,15 @@ async def _part(request: Request, session: Session, stored: StoredSession) -> Pa
         if parts and parts[-1].step is None:
             return parts[-1]
         raise HttpError(404, "step_not_found", "No step is under way")
-    part = None
-    if name.isascii() and name.isdecimal() and len(name) < 16:
-        part = await find_part(stored.journal, stored.key, int(name))
+    if not (name.isascii() and name.isdecimal() and len(name) < 16):
+        raise no_step(session.id, name)
+    return await _numbered_part(session, stored, name)
+
+
+async def _numbered_part(session: Session, stored: StoredSession, number: int | str) -> Part:
+    part = await find_part(stored.journal, stored.key, int(number))
     if part is None:
-        raise HttpError(404, "step_not_found", str(no_step(session.id, name)))
+        raise no_step(session.id, number)
     return part
 
 
@@ -256,8 +256,5 @@ async def _side(session: Session, number: int | None) -> Side:
     stored = _kept(session)
     step = None
     if number is not None:
-        part = await find_part(stored.journal, stored.key, number)
-        if part is None:
-            raise HttpError(404, "step_not_found", str(no_step(session.id, number)))
-        step = part.step
+        step = (await _numbered_part(session, stored, number)).step
     return await side_of(await memory_at(stored.journal, stored.key, step))
