@@ -189,8 +189,20 @@ class AutoMemory(VectorMemory):
         elif not self._fitted:
             await super()._catch_up(embed=embed)
 
+    async def begin(
+        self, goal: Message, run_id: str, state: str, *, before: Sequence[Message] = ()
+    ) -> None:
+        """As :meth:`VectorMemory.begin`; nothing is indexed while everything fits."""
+        tail: Any = self.store.views[0]
+        if not tail.fits:
+            await super().begin(goal, run_id, state, before=before)
+            return
+        await StoredMemory.begin(self, goal, run_id, state, before=before)
+        if not tail.fits:
+            await self._catch_up(embed=False)
+
     async def update(self, messages: list[Message]) -> list[str] | Any:
-        """As :meth:`VectorMemory.update`, at the cost of an update of all messages."""
+        """As :meth:`VectorMemory.update`; nothing is indexed while everything fits."""
         tail: Any = self.store.views[0]
         if not tail.fits:
             return await super().update(messages)

@@ -8,7 +8,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from anyio import to_thread
 from pydantic import JsonValue
@@ -278,11 +278,19 @@ def _tags_again(gone: Erasure, quoting: Rows, staying: Mapping[str, Message]) ->
     """Yield changes that tag messages as they are, as entries about their tags are removed."""
     quotes = replace(gone, texts=frozenset()).finder()
     for row in quoting:
-        if row[1] == "tag":
+        if _has_tag(row, quotes):
             change = cast("Tagged", read_change(*row))
             others = {tag for tag in (*change.add, *change.remove) if not quotes(tag)}
             for message in (staying[i] for i in change.ids if others and i in staying):
                 yield Tagged([message.id], sorted(message.tags), sorted(others - message.tags))
+
+
+def _has_tag(row: Row, quotes: Callable[[Any], bool]) -> bool:
+    """Return whether an entry is about a tag that quotes something; IDs in it do not count."""
+    if row[1] != "tag":
+        return False
+    change = cast("Tagged", read_change(*row))
+    return quotes([*change.add, *change.remove])
 
 
 def _stale_values(
@@ -389,7 +397,8 @@ def _dead(memory: StoredMemory, rows: Sequence[Row], gone: Erasure = EXPIRED) ->
             session.reading.marked_at,
             *session.reading.values_at.values(),
         }
-    dead, removed, quotes = [], set[str](), gone.line_finder()
+    dead, removed = [], set[str]()
+    quotes = replace(gone, texts=frozenset()).finder()
     for seq, kind, line in reversed(rows):
         if kind in RUN or kind in ("view", "evicted"):
             if seq not in standing:
@@ -401,7 +410,7 @@ def _dead(memory: StoredMemory, rows: Sequence[Row], gone: Erasure = EXPIRED) ->
         elif (
             (kind in MESSAGES and removed and id_of(line) in removed)
             or kind == "forgetting"
-            or (kind == "tag" and quotes(line))
+            or _has_tag((seq, kind, line), quotes)
         ):
             dead.append(seq)
     return dead

@@ -42,7 +42,6 @@ from agent_brain.errors import (
 )
 from agent_brain.memories import registry as memories
 from agent_brain.memories.options import MemoryOptions, StoreOptions
-from agent_brain.memories.store.store import MessageStore
 from agent_brain.nets import (
     SubnetState,
     net_names,
@@ -292,7 +291,6 @@ def test_the_typed_options_are_those_of_the_built_in_nets_and_memories() -> None
         for known in (registry._registry, memories._registry)
     )
     assert {*NetOptions.__annotations__} == nets
-    assert {*StoreOptions.__annotations__} == {*options(MessageStore)}
     assert {*MemoryOptions.__annotations__} == kept | {*StoreOptions.__annotations__}
     assert {*LimitOptions.__annotations__} == {field.name for field in fields(Limits)}
 

@@ -13,6 +13,7 @@ import pytest
 from agent_brain import Brain, Message, react
 from agent_brain.memories import (
     Journal,
+    MessagesMemory,
     RamJournal,
     SummaryMemory,
     TodoMemory,
@@ -130,3 +131,16 @@ async def test_a_vector_memory_leaves_no_vector(tmp_path: Path) -> None:
     left = on_disk(tmp_path / "brain" / "vectors")
     assert not any(i.encode() in left for i in marked)
     assert b"fine" in left
+
+
+async def test_tags_and_pins_stay_where_only_an_id_contains_the_text() -> None:
+    journal = RamJournal()
+    async with MessagesMemory(journal=journal) as memory:
+        await memory.update([Message.user("Buy milk", id="msg_a38b")])
+        await memory.tag("msg_a38b", "shopping")
+        await memory.pin("msg_a38b")
+        assert await memory.forget(text="38") == 0
+
+    async with MessagesMemory(journal=journal) as memory:
+        (message,) = await memory.messages()
+    assert (message.tags, message.pinned) == ({"shopping"}, True)
