@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
@@ -154,6 +154,14 @@ class Together:
         number, _, message_id = item_id.partition(":")
         name, part = self.parts[number]
         return name, part.log.get(message_id)
+
+    def holding(self, message_ids: Collection[str]) -> set[str]:
+        """Return the numbers of the sessions that have one of these messages."""
+        return {
+            number
+            for number, (_, part) in self.parts.items()
+            if any(part.log.find(message_id) is not None for message_id in message_ids)
+        }
 
     def id_in(self, session: str, message_id: str) -> str:
         """Return the ID of a message in the index."""

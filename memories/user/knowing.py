@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from agent_brain.common.aio import is_being_cancelled
@@ -28,6 +29,12 @@ if TYPE_CHECKING:
 
 log = get_logger(__name__)
 FACTS, MESSAGES = 10, 5  # that fit the goal, at most
+
+
+def quoted_in(messages: Iterable[Message]) -> set[str]:
+    """Return the IDs of the messages that are quoted in what was recalled."""
+    lists = (message.metadata.get("recalled") for message in messages)
+    return {str(each) for ids in lists if isinstance(ids, list) for each in ids}
 
 
 class UserAwareMemory(WrappingMemory):
@@ -72,7 +79,7 @@ class UserAwareMemory(WrappingMemory):
         state = [message.id for message in goal], self.user.log.known.version
         if self._shown[0] != state:
             with self.work_for("user"):
-                brief = await self._brief(asked, {message.id for message in context})
+                brief = await self._brief(asked, [*context, *goal])
             shown = Message.user(brief.text, id=f"user:{goal[-1].id}", metadata={"recalled": []})
             self._shown = state, shown if brief.text else None
             if brief.items:
@@ -84,7 +91,7 @@ class UserAwareMemory(WrappingMemory):
         at = next((i for i, m in enumerate(context) if m.id == goal[-1].id), 0)
         return [*context[:at], message, *context[at:]]
 
-    async def _brief(self, asked: str, held: set[str]) -> Brief:
+    async def _brief(self, asked: str, conversation: Sequence[Message]) -> Brief:
         user, brief = self.user, Brief()
         own = user.profile()
         rules = [fact for fact in own if fact.kind == "instruction"]
@@ -98,8 +105,9 @@ class UserAwareMemory(WrappingMemory):
         claims = [fact for fact in fitting if fact.status == "claim"]
         left = brief.add(FITTING, (f for f in fitting if f not in claims), user.recall_tokens)
         left = brief.add(CLAIMS, claims, left)
-        told = held | brief.sources
-        brief.add(SAID, await user.messages(asked, MESSAGES, told), left)
+        told = brief.sources | quoted_in(conversation)
+        held = [message.id for message in conversation]  # copies of it, and what it is one of, too
+        brief.add(SAID, await user.messages(asked, MESSAGES, told, conversation=held), left)
         return brief
 
     async def learn(self) -> Learned:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any, cast
 
@@ -239,7 +239,13 @@ class UserLog(VectorMemory):
         await self._catch_up()
 
     async def find(
-        self, query: str, k: int, where: Callable[[Message], bool], *, scope: Scope = "session"
+        self,
+        query: str,
+        k: int,
+        where: Callable[[Message], bool],
+        *,
+        scope: Scope = "session",
+        but: Collection[str] = (),
     ) -> list[Recalled]:
         """As :meth:`recall`, of what :meth:`look` has seen: without looking at the journal again.
 
@@ -248,12 +254,20 @@ class UserLog(VectorMemory):
             k: The most messages to return.
             where: Only messages that this function accepts.
             scope: ``"tenant"`` for the messages of all sessions.
+            but: IDs of messages: not of the sessions that have one of them.
         """
         with self.work_for(EMBEDDING):
             sessions = await self._together(tool_results=False) if scope == "tenant" else None
             if sessions is not None and not sessions.parts:
                 return []
-            return await self._recall(query, k, Query(where=where), sessions=sessions)
+            if sessions is None or not (left_out := sessions.holding(but)):
+                return await self._recall(query, k, Query(where=where), sessions=sessions)
+
+            def apart(item_id: str) -> bool:
+                found = None if item_id.partition(":")[0] in left_out else sessions.find(item_id)[1]
+                return found is not None and where(found)
+
+            return await self._recall(query, k, where=apart, sessions=sessions)
 
     def facts(self) -> dict[str, Fact]:
         """Return all facts by ID, with what has become of each; after :meth:`look`."""

@@ -515,7 +515,13 @@ class UserMemory(AsyncResource):
         return [facts[hit.message.id] for hit in hits if hit.message.id in facts]
 
     async def messages(
-        self, query: str, k: int, without: Collection[str] = (), *, outdated: bool = False
+        self,
+        query: str,
+        k: int,
+        without: Collection[str] = (),
+        *,
+        outdated: bool = False,
+        conversation: Collection[str] = (),
     ) -> list[Recalled]:
         """Return messages of all conversations that fit a query best; after a look.
 
@@ -524,6 +530,7 @@ class UserMemory(AsyncResource):
             k: At most so many.
             without: IDs of messages to leave out.
             outdated: Also those that say what does not hold any more.
+            conversation: IDs of its messages: it is left out, and so are its copies.
         """
         if self.journal is None:
             return []
@@ -533,7 +540,7 @@ class UserMemory(AsyncResource):
             holds = outdated or not self.log.known.is_outdated(message.id)
             return holds and message.id not in without
 
-        return await self.log.find(query, k, fits, scope="tenant")
+        return await self.log.find(query, k, fits, scope="tenant", but=conversation)
 
     async def is_new(self, text: str) -> bool:
         """Return whether a text may say something that is not known; without a model.

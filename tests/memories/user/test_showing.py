@@ -6,7 +6,13 @@ import anyio.lowlevel
 import pytest
 
 from agent_brain import Brain, BrainDefinitionError, Message, MessagesMemory
-from agent_brain.memories import MemoryDefinitionError, MemoryUseError, RamJournal, UserMemory
+from agent_brain.memories import (
+    MemoryDefinitionError,
+    MemoryUseError,
+    RamJournal,
+    UserMemory,
+    WindowedMemory,
+)
 from agent_brain.serving import Sessions
 from agent_brain.testing import ScriptedLLM, memory_conformance
 from agent_brain.tools import Action, tool
@@ -53,6 +59,29 @@ async def test_the_profile_has_a_budget() -> None:
     text = await shown(user, "What do I like?")
     assert "food number 49 " in text
     assert "food number 30 " not in text
+
+
+async def test_the_conversation_itself_is_not_an_earlier_one() -> None:
+    user = UserMemory(journal=RamJournal(), tenant="ann", mode="program")
+    memory = WindowedMemory(
+        max_messages=2, journal=user.journal, session="only", tenant="ann", history="all"
+    )
+    llm = ScriptedLLM(["ok", "Why did the hen cross?", "Well.", "In Porto."])
+    brain = Brain("react", memory, llm=llm, user=user, trace=True)
+    for question in ("My sister lives in Porto", "Tell a joke", "Another"):
+        await brain.run(question)
+    await brain.run("Where does my sister live?")
+
+    assert [m.content for m in llm.calls[-1].messages][-1] == "Where does my sister live?"
+    assert not any("Porto" in m.content for m in llm.calls[-1].messages)
+    assert (await brain.replay()).equal
+    last = [step for step in await memory.steps() if step.state == "REASONING"][-1]
+    again = ScriptedLLM(["No idea."])
+    await Brain("react", await memory.as_of(last), llm=again, user=user).resume()
+    assert not any("Porto" in m.content for m in again.calls[0].messages)
+    stored = await memory.fork(journal=user.journal, session="copy", tenant="ann")
+    await Brain("react", stored, llm=ScriptedLLM(["Hm."]), user=user).run("And my sister's home?")
+    assert "Porto" not in str((await stored.context())[:-2])
 
 
 async def test_messages_of_other_conversations_are_shown_once() -> None:
