@@ -81,6 +81,8 @@ class Moderation(Hook):
     ) -> None:
         if not sides or not {*sides} <= {"input", "output"}:
             raise BrainDefinitionError(f'sides={sides!r}: give "input", "output", or both')
+        if instead is not None and not (isinstance(instead, str) and instead.strip()):
+            raise BrainDefinitionError(f"instead={instead!r}: give a text, or None to end the run")
         self._llm = as_llm(check) if isinstance(check, str | LLM) else None
         if self._llm is None and not takes(check, "text"):
             raise BrainDefinitionError(

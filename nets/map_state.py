@@ -148,6 +148,11 @@ class MapState(RoutedState):
             self.net = as_net(body)
         elif callable(body) and goal is None:
             check_function(StateDefinitionError, "body", body, "item")
+            if fork is not True:
+                raise StateDefinitionError(
+                    f"MapState(fork={fork!r}): a function of an item has no memory; pass a net or "
+                    "a state as body="
+                )
             self.function = body
         else:
             raise StateDefinitionError(

@@ -28,6 +28,7 @@ from agent_brain.states.events import (
     TextDelta,
     UsageReported,
 )
+from agent_brain.states.function import FunctionState, StateFunction, is_state_function
 from agent_brain.states.models.llm import Thought
 from agent_brain.states.work import StreamItem, Work, next_item, perform
 from agent_brain.stuck import StuckPolicy
@@ -76,7 +77,7 @@ class StateRun(Generic[M]):
 
 
 async def run_state(
-    state: State,
+    state: State | StateFunction,
     memory: M,
     *,
     input: object = None,  # noqa: A002 - as in Brain.resume
@@ -94,7 +95,7 @@ async def run_state(
     answer, as in ``Brain.resume``.
 
     Args:
-        state: The state.
+        state: The state, or a function that is one in a net.
         memory: The memory it runs on.
         input: The answer to its question, or a list of answers in the order of the questions.
         approve: Approves calls: True or False for all, or names of tools.
@@ -105,6 +106,8 @@ async def run_state(
         TransitionError: ``next_state`` returned what is not a state, or not declared.
         Exception: Whatever the state raises, after ``on_exit``.
     """
+    if not isinstance(state, State) and is_state_function(state):
+        state = FunctionState(state)
     name = type(state).__name__
     problems = [str(problem) for problem in check_state(state, name)]
     if problems:

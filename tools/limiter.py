@@ -61,8 +61,7 @@ class Limiter:
     ) -> None:
         self._free = max_concurrency
         self._rate = rate
-        self._turns: deque[Turn] = deque()
-        self._used = 0  # by these turns
+        self._turns: deque[Turn] = deque()  # those to come, and those that still count
         self._waiting: deque[tuple[EventLoopToken, anyio.Event]] = deque()
         self._lock = threading.Lock()
 
@@ -79,34 +78,44 @@ class Limiter:
         self.leave()
 
     async def take_turn(self, amount: int = 1) -> Turn | None:
-        """Wait for a turn of the rate, which a cancelled call does not give back."""
+        """Wait for a turn of the rate; a call that is cancelled before its turn gives it back."""
         if self._rate is None:
             return None
         turn = self.reserve(time.monotonic(), amount)
-        await anyio.sleep(max(0.0, turn.moment - time.monotonic()))
+        try:
+            await anyio.sleep(max(0.0, turn.moment - time.monotonic()))
+        except BaseException:
+            self._give_back(turn)
+            raise
         return turn
+
+    def _give_back(self, turn: Turn) -> None:
+        with self._lock:
+            if turn.moment > time.monotonic():
+                self._turns.remove(turn)
 
     def reserve(self, now: float, amount: int = 1) -> Turn:
         """Reserve a turn: the first in which so much is left of the rate, or all of it."""
         assert self._rate is not None
         most, seconds = self._rate
         with self._lock:
-            moment = max(now, self._turns[-1].moment) if self._turns else now
-            while self._turns and self._used + amount > most:
-                before = self._turns.popleft()
-                self._used -= before.amount
-                moment = max(moment, before.moment + seconds)
+            turns = self._turns
+            while turns and turns[0].moment + seconds <= now:
+                turns.popleft()
+            moment, used = max(now, turns[-1].moment) if turns else now, amount
+            for before in reversed(turns):
+                used += before.amount
+                if used > most:
+                    moment = max(moment, before.moment + seconds)
+                    break
             turn = Turn(moment, amount)
-            self._turns.append(turn)
-            self._used += amount
+            turns.append(turn)
         return turn
 
     def correct(self, turn: Turn, amount: int) -> None:
         """Set what a turn has used, once that is known."""
         with self._lock:
-            if turn in self._turns:
-                self._used += amount - turn.amount
-                turn.amount = amount
+            turn.amount = amount
 
     async def _take_place(self) -> None:
         assert self._free is not None

@@ -34,26 +34,35 @@ OnHandoff: TypeAlias = Callable[[Memory, str, str], Awaitable[None] | None]
 Filter: TypeAlias = Callable[[Sequence[Message]], Iterable[Message] | Awaitable[Iterable[Message]]]
 
 
-class ActiveAgents(Notes, scope="session"):
-    """Which agent is active, in each net of hand-offs of the session."""
-
-    names: dict[str, str] = Field(default_factory=dict)
-
-    @classmethod
-    def note(cls, memory: Memory, owner: str, name: str) -> None:
-        """Note the active agent of a net."""
-        active = cls.read(memory)
-        active.names[owner] = name
-        active.write(memory)
-
-
 class LastTransfer(Notes):
     """The last hand-off of the run."""
 
     sender: str = ""
     to: str = ""
     reason: str = ""
-    told: bool = False  # to ``on_handoff``
+
+
+class ActiveAgents(Notes, scope="session"):
+    """Which agent is active, in each net of hand-offs of the session.
+
+    Attributes:
+        names: The agents by net.
+        begun: Hand-offs to agents that have not run since, by net.
+    """
+
+    names: dict[str, str] = Field(default_factory=dict)
+    begun: dict[str, LastTransfer] = Field(default_factory=dict)
+
+    @classmethod
+    def note(
+        cls, memory: Memory, owner: str, name: str, transfer: LastTransfer | None = None
+    ) -> None:
+        """Note the active agent of a net, and the hand-off to it."""
+        active = cls.read(memory)
+        active.names[owner] = name
+        if transfer is not None:
+            active.begun[owner] = transfer
+        active.write(memory)
 
 
 class TransferTool(BaseTool):
@@ -124,8 +133,9 @@ class TransferRound(ToolRound):
         if action.name.startswith(TransferTool.prefix) and not result.is_error:
             to = action.name.removeprefix(TransferTool.prefix)
             reason = str(action.args.get("reason", ""))
-            LastTransfer(sender=self._sender, to=to, reason=reason).write(self.memory)
-            ActiveAgents.note(self.memory, self._owner, to)
+            transfer = LastTransfer(sender=self._sender, to=to, reason=reason)
+            transfer.write(self.memory)
+            ActiveAgents.note(self.memory, self._owner, to, transfer)
 
 
 class StartState(State):
@@ -203,10 +213,13 @@ class AgentState(State):
         last = LastTransfer.read(memory)
         if last.sender != self.name:  # else it was interrupted behind it
             ActiveAgents.note(memory, self.owner, self.name)
-        if self.on_handoff is not None and last.to == self.name and not last.told:
-            await maybe_await(self.on_handoff(memory, last.sender, last.reason))
-            last.told = True
-            last.write(memory)
+        begun = ActiveAgents.read(memory).begun.get(self.owner)
+        if begun is not None and last.sender != self.name:
+            if self.on_handoff is not None and begun.to == self.name:
+                await maybe_await(self.on_handoff(memory, begun.sender, begun.reason))
+            active = ActiveAgents.read(memory)
+            del active.begun[self.owner]
+            active.write(memory)
         yield Delegate([Branch("", self.net, memory)])
 
     async def next_state(self, memory: Memory) -> Enum | None:

@@ -175,3 +175,9 @@ WRONG: dict[str, Any] = {
 def test_what_is_no_check_is_refused(make: Any) -> None:
     with pytest.raises(BrainDefinitionError, match=r"Moderation\(3\)|sides="):
         make()
+
+
+@pytest.mark.parametrize("instead", ["", " ", 5])
+def test_what_is_no_text_in_place_of_a_response_is_refused(instead: Any) -> None:
+    with pytest.raises(BrainDefinitionError, match="give a text, or None to end the run"):
+        Moderation(no_bombs, instead=instead)

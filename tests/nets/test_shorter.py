@@ -29,6 +29,7 @@ from agent_brain.memories import (
 from agent_brain.nets import MapState, Net, ParallelState, SubnetState, react
 from agent_brain.nets.library.handoff import HandoffAgent, handoff
 from agent_brain.states import (
+    ActionFinished,
     AnswerState,
     AskPersonState,
     AskState,
@@ -553,6 +554,11 @@ async def test_items_and_branches_begin_with_nothing_and_their_data_is_joined() 
     assert sorted(goals) == [["a"], ["b"]]
 
 
+def test_a_fork_for_a_function_of_an_item_is_refused() -> None:
+    with pytest.raises(StateDefinitionError, match="a function of an item has no memory"):
+        MapState(lambda memory: [], str, fork="empty")
+
+
 def test_a_fork_that_is_none_is_refused() -> None:
     with pytest.raises(StateDefinitionError, match="fork='emtpy'"):
         SubnetState(react(ScriptedLLM([])), fork="emtpy")  # type: ignore[arg-type]
@@ -571,6 +577,31 @@ async def test_a_program_is_told_of_a_hand_off() -> None:
     net = handoff(llm, {"front": HandoffAgent(), "bill": HandoffAgent(on_handoff=note)})
     assert (await Brain(net).run("Pay")).answer == "Paid."
     assert told == [("front", "money")]
+
+
+async def test_a_program_is_told_of_a_hand_off_in_the_next_turn_if_the_run_ended_before() -> None:
+    told: list[str] = []
+
+    async def note(memory: Memory, sender: str, reason: str) -> None:
+        told.append(reason)
+        if len(told) == 1:
+            raise OSError("the telephone is out of order")
+
+    transfers = [[Action(name="transfer_to_bill", args={"reason": "money"})], "Paid.", "Gladly."]
+    net = handoff(
+        ScriptedLLM(transfers), {"front": HandoffAgent(), "bill": HandoffAgent(on_handoff=note)}
+    )
+    brain = Brain(net)
+    async with brain.stream("Pay") as run:
+        async for event in run:
+            if isinstance(event, ActionFinished):
+                run.stop()
+    assert (run.result.stop_reason, told) == ("stopped", [])
+    with pytest.raises(OSError, match="telephone"):
+        await brain.run("Hello?")
+    assert (await brain.run("Hello?")).answer == "Paid."
+    assert (await brain.run("Thanks")).answer == "Gladly."
+    assert told == ["money", "money"]
 
 
 @pytest.mark.parametrize("option", ["see", "on_handoff"])

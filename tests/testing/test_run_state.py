@@ -141,3 +141,11 @@ async def test_the_generator_is_closed_when_the_caller_is_cancelled():
             group.cancel_scope.cancel()
 
     assert closed == [True]
+
+
+async def test_a_function_runs_as_the_state_that_it_is_in_a_net() -> None:
+    async def greet(memory: Memory) -> str:
+        return f"Hello, {(await memory.goal())[-1].content}!"
+
+    done = await run_state(greet, FakeMemory("Ann"))
+    assert (done.text, done.next_state) == ("Hello, Ann!", None)

@@ -228,3 +228,33 @@ def test_a_closed_loop_is_ignored():
         anyio.run(take)
         anyio.run(leave_a_waiter, backend=backend)
         anyio.run(give)
+
+
+async def test_calls_that_are_cancelled_before_their_turn_give_it_back() -> None:
+    limiter = Limiter(rate=(2, 1000.0))
+    now = time.monotonic()
+    for _ in range(2):
+        await limiter.take_turn()
+
+    async def impatient() -> None:
+        with anyio.move_on_after(0.01):
+            await limiter.take_turn()
+
+    async with anyio.create_task_group() as calls:
+        for _ in range(10):
+            calls.start_soon(impatient)
+
+    assert 1000 <= limiter.reserve(time.monotonic()).moment - now < 1010
+
+
+async def test_a_turn_that_is_given_back_overtakes_nobody() -> None:
+    limiter = Limiter(rate=(1, 1000.0))
+    first = limiter.reserve(time.monotonic())
+    with anyio.move_on_after(0):
+        await limiter.take_turn()
+    patient = limiter.reserve(time.monotonic())
+    with anyio.move_on_after(0):
+        await limiter.take_turn()
+
+    assert patient.moment >= first.moment + 1000
+    assert limiter.reserve(time.monotonic()).moment >= patient.moment + 1000
