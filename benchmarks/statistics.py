@@ -42,12 +42,12 @@ from agent_brain.experiments.statistics.power import tasks_needed
 
 STARTED = datetime(2026, 1, 1, tzinfo=UTC)
 TIES, PLANTED = (0.65, 0.65, 0.65, 0.65, 0.65), (0.65, 0.95, 0.65, 0.65, 0.65)
-LOWEST, HIGHEST = 0.4, 0.97  # of rates that are drawn anew for each experiment
+LOWEST, HIGHEST = 0.4, 0.97  # of rates that are drawn for each experiment
 
 
 @dataclass(frozen=True, kw_only=True)
 class Agents:
-    """Agents of known rates; the first is the base. Without rates five are drawn anew each time."""
+    """Agents of known rates; the first is the base. Without rates, five are drawn."""
 
     rates: Sequence[float] = ()
     tasks: int

@@ -658,7 +658,7 @@ class Engine:
         """Take places for the requested tool calls; if there are too few, the run ends.
 
         Returns:
-            Whether :meth:`release_calls` is to be called.
+            Whether :meth:`release_calls` must be called.
 
         Raises:
             LimitReachedError: The limit of tool calls is reached.

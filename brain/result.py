@@ -38,7 +38,7 @@ class Result(Generic[OutputT_co]):
         finish_reason: Why the model response that gave the answer ended: ``"length"`` and
             ``"content_filter"`` mark an answer that is not complete; None if the provider did not
             say, or no model gave it.
-        wake_at: When a run that sleeps is to be resumed (aware, UTC).
+        wake_at: When a run that sleeps has to be resumed (aware, UTC).
         approvals: The calls that wait for a person's decision.
         questions: The questions that wait for a person's answer, by their IDs.
     """

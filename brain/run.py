@@ -196,7 +196,7 @@ class Run(AsyncResource, Generic[OutputT_co]):
             trip = run.result.output
 
         What is yielded is JSON data, as in :class:`~agent_brain.states.PartialOutput`, and the
-        whole object at the end. An object that the model had to correct begins anew.
+        whole object at the end. An object that the model had to correct begins again.
         """
         async for event in self:
             if isinstance(event, PartialOutput) and not event.thought and event.output is not None:

@@ -63,7 +63,7 @@ def serve_web(
     show_tools: bool,
     **access: Any,
 ) -> None:
-    """Serve the agent that ``options`` describe over HTTP until the process is told to stop.
+    """Serve the agent that ``options`` describe over HTTP until the process gets a signal to stop.
 
     The parameters are the options of the command; ``access`` are those of :func:`access_options`.
     """

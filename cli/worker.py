@@ -34,7 +34,7 @@ def load_queue(reference: str) -> RunQueue:
 
 
 def work(queue: str, options: Options) -> ExitCode:
-    """Do the runs of a queue until the process is told to stop."""
+    """Do the runs of a queue until the process gets a signal to stop."""
     loaded = load_queue(queue)
     from agent_brain.workers.one_error import one_error
 

@@ -21,7 +21,7 @@ def is_count(value: Any, *, least: int = 1) -> bool:
 def check_count(
     error: type[Exception], name: str, value: Any, *, least: int = 1, optional: bool = False
 ) -> None:
-    """Raise ``error`` if an option is no whole number of at least ``least``.
+    """Raise ``error`` if an option is not a whole number of at least ``least``.
 
     Args:
         error: The class of the error.
@@ -49,7 +49,7 @@ def takes(function: Any, *arguments: str) -> bool:
 def check_function(
     error: type[Exception], name: str, value: Any, *arguments: str, optional: bool = False
 ) -> None:
-    """Raise ``error`` if an option is no function that can be called with these arguments.
+    """Raise ``error`` if an option is not a function that can be called with these arguments.
 
     Args:
         error: The class of the error.

@@ -89,7 +89,7 @@ class Experiment:
             ends with the program otherwise.
         models: The same for models: a LiteLLM name or an :class:`LLM`. None for the default model.
         tasks: The tasks.
-        tools: Tools for all tasks, or a function that makes them anew for each case.
+        tools: Tools for all tasks, or a function that makes them for each case.
         limits: The limits of each turn.
         repeat: How often each cell does each task.
         at_once: How many cases are run at once.

@@ -71,7 +71,7 @@ class Settings:
         """Check the tools of a task, together with these.
 
         Raises:
-            ExperimentError: One of them is no tool, or two have one name.
+            ExperimentError: One of them is not a tool, or two have one name.
         """
         _check_tools(f"Task {task.id!r}: tools=", task.tools, self.tools)
 

@@ -296,7 +296,7 @@ def as_folder(given: Any) -> Path:
     """Return the path of a folder.
 
     Raises:
-        ExperimentError: It is no path.
+        ExperimentError: It is not a path.
     """
     path = fspath(given) if isinstance(given, str | PathLike) else ""
     if not isinstance(path, str) or not path or "\0" in path:

@@ -96,7 +96,7 @@ class Task:
         expected: What is expected of the last answer, besides what turns expect: a text that it
             contains, a number, a compiled regular expression, data that ``Result.output`` equals,
             a function, or a :class:`Check`.
-        tools: The tools of the task, or a function that makes them anew for each case. They come
+        tools: The tools of the task, or a function that makes them for each case. They come
             before those of the experiment.
         output_type: The type of the output, for nets that take it.
         tags: Words by which reports group tasks.

@@ -82,7 +82,7 @@ class RamStore:
 
 
 class CallCache(Hook):
-    """Answers calls that were made before: of models, and of the tools that it is told.
+    """Answers calls that were made before: of models, and of the tools that it is given.
 
     ::
 
@@ -97,7 +97,7 @@ class CallCache(Hook):
     a hook before this one has hidden is not in it.
 
     A tool call is the same if the tool and its arguments are. Functions at the top of a module are
-    the same in all processes; all other tools are told apart as objects. Never kept are errors, the
+    the same in all processes; others count as the objects that they are. Never kept are errors, the
     calls of tools that are not ``idempotent``, take a ``ToolContext`` or ask a person, and calls
     that a hook after this one has changed.
 
@@ -238,7 +238,7 @@ class CallCache(Hook):
     async def _keep(
         self, request: HookRequest, call_id: str, data: dict[str, Any], made: str | None = None
     ) -> None:
-        """Keep what came of a call, unless another one was ``made`` than was looked for."""
+        """Keep the outcome of a call, unless another one was ``made`` than was looked for."""
         keys = {} if request.memory is None else self._keys.get(request.memory, {})
         if (key := keys.pop(call_id, None)) is None or made not in (None, key):
             return

@@ -63,9 +63,9 @@ class Moderation(Hook):
             None if nothing is. Or a model that is asked, or its name.
         rules: What the model is to allow, in words. Default: nothing hateful or harmful.
         sides: What is checked: ``"input"``, ``"output"``, or both.
-        instead: What the reader is told in place of a response; the run goes on with that. None
+        instead: What the reader gets in place of a response; the run goes on with that. None
             ends the run with :class:`~agent_brain.errors.Refused`, and so do calls for data, where
-            a text is no answer.
+            a text is not an answer.
 
     Raises:
         BrainDefinitionError: An argument of a wrong kind.

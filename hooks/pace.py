@@ -1,6 +1,6 @@
 """Waiting for the rate limits of models, together.
 
-When a provider tells one call to wait, all calls of that model wait; after that one call goes
+When a provider asks one call to wait, all calls of that model wait; after that one call goes
 first, and with each that is answered one more may be on its way at the same time.
 """
 

@@ -94,7 +94,7 @@ class RateLimits(Hook):
         )
 
     Each model and each tool is limited by itself, by the first pattern that its name matches. When
-    a provider tells one call to wait, all calls of that model wait; then they begin one by one.
+    a provider asks one call to wait, all calls of that model wait; then they begin one by one.
     Waits can be cancelled. Calls that other hooks answer do not wait, and calls that they make
     before or after another call do not wait for that one.
 

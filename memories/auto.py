@@ -48,7 +48,7 @@ class AutoMemory(VectorMemory):
     :class:`VectorMemory` recalls them; with ``summarize`` also a summary of what has left. All of
     it is one log: nothing is copied or dropped, and a session of another built-in memory can be
     continued. Nothing is indexed or embedded before something has left. In the events of a run
-    ``escalated`` tells that it shows less from now on::
+    ``escalated`` says that it shows less from now on::
 
         brain = Brain("react", "auto", memory_options={"journal": "brain.db"})
 

@@ -59,7 +59,7 @@ class Memory(RunMemory, AsyncResource):
         """Add ``messages`` in this order, all or none; known IDs are ignored.
 
         Returns:
-            The IDs of those that were added, if the memory tells them, as the built-in ones do.
+            The IDs of those that were added, if the memory returns them, as the built-in ones do.
         """
 
     @abstractmethod

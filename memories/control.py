@@ -57,7 +57,7 @@ class Control(BaseModel, defer_build=True):
             run's own net, whose path is ``""``, only if it is not the last text for the reader.
         pending: Calls that have begun, by ID, with the results that are available.
         output: The validated output of the run, if the net makes one.
-        output_class: The name of its class, which tells what it was where it is stored as JSON.
+        output_class: The name of its class, for where it is stored as JSON.
         finish_reason: Why the model response that gave the answer of the run ended.
         spent: Tokens, cost and time of this run, with those of its branches.
         counted: What ``step`` and ``spent`` have of each branch of the current step, by its name.
@@ -73,7 +73,7 @@ class Control(BaseModel, defer_build=True):
         found_tools: Names of the tools that a model has searched for and found, in that order. Kept
             from run to run.
         results_cut: A result was shortened, so the tool that reads the rest is offered.
-        wake_at: When a run that sleeps is to be resumed.
+        wake_at: When a run that sleeps must be resumed.
         entered: The nets, by their paths, whose current state was entered before the run waited in
             it: its ``on_enter`` is not called again.
         dry_run: Calls are validated but not executed.

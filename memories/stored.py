@@ -485,7 +485,7 @@ class StoredMemory(Retagged, Exported):
     async def record_call(self, *calls: RecordedCall) -> None:
         """Record calls of models and tools of a run with ``trace=True``, in one write.
 
-        They are no messages, and a rollback does not undo them.
+        They are not messages, and a rollback does not undo them.
         """
         await self._write("record_call()")
         await self.store.trace(calls)

@@ -54,7 +54,7 @@ class ToolSearch(BaseTool):
         search: Names and patterns (``"github_*"``) of the tools that must be found first. Default:
             all.
         always: Names and patterns of those that are offered from the start; wins over ``search``.
-        description: What the model is told about it. Say here what there is to be found.
+        description: What the model reads about it. Say here what can be found.
 
     Raises:
         ToolDefinitionError: The names are not texts. When tools are first offered: there is no tool
@@ -77,7 +77,7 @@ class ToolSearch(BaseTool):
         self._indexed: tuple[tuple[BaseTool, ...], RecallIndex] | None = None
 
     def check_names(self, tools: Collection[str]) -> None:
-        """Check, once, that there are tools of the names that are no patterns.
+        """Check, once, that there are tools of the names that are not patterns.
 
         Raises:
             ToolDefinitionError: There is none of a name.
@@ -138,7 +138,7 @@ class ToolSearch(BaseTool):
             from agent_brain.memories.recall.items import Item
 
             index = RecallIndex()
-            # a conversation and a speaker each: the next one is no newer word about the same thing
+            # a conversation and a speaker each: the next one says nothing newer about the same
             index.add(Item(t.name, _text(t), thread=t.name, role=t.name) for t in tools)
             self._indexed = tools, index
         return self._indexed[1]

@@ -468,7 +468,7 @@ class VectorMemory(StoredMemory):
         for memory in others:
             await memory._indexed.wake()
         together = self._other_sessions.together[tool_results]
-        searched = others if self._of_user else [self, *others]  # facts are no conversation
+        searched = others if self._of_user else [self, *others]  # facts are not a conversation
         parts = {m._session_name: Part(m.store.log, m._vectors) for m in searched}
         await together.catch_up(self._session_name, parts)
         return together

@@ -212,7 +212,7 @@ def _place(owner: str | None, cursor: str) -> tuple[int, str]:
     """Return what a cursor stands for: when a session was changed, and its key.
 
     Raises:
-        BrainUseError: It is no cursor.
+        BrainUseError: It is not a cursor.
     """
     moment, _, session = cursor.partition(".")
     if not (moment.isascii() and moment.isdecimal() and len(moment) < 18 and session):

@@ -252,7 +252,7 @@ class Session:
     async def _follow(self) -> None:
         """Tell the readers, while there are any, when another process has written to the session.
 
-        They read the session again, as events are told in the process of their run only.
+        They read the session again, as events are sent in the process of their run only.
         """
         pause = SOONEST
         try:
@@ -420,7 +420,7 @@ class Session:
 
     async def _take_turn(self, when: WhenBusy) -> None:
         if when == "refuse":
-            async with self._reading:  # which is no run
+            async with self._reading:  # which is not a run
                 try:
                     self._free.acquire_nowait()
                 except anyio.WouldBlock:

@@ -270,7 +270,7 @@ class Sessions:
             search: Only those whose title contains this text, in any case.
 
         Raises:
-            BrainUseError: ``after`` is no cursor.
+            BrainUseError: ``after`` is not a cursor.
         """
         owner = owner_of(user, tenant)
         if owner is None:

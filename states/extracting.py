@@ -177,7 +177,7 @@ def _ids(names: Sequence[str], facts: dict[str, str]) -> tuple[str, ...]:
 
 
 def _day(date: str | None) -> datetime | None:
-    """Return the beginning of a day; None if it is no date."""
+    """Return the beginning of a day; None if it is not a date."""
     try:
         return None if date is None else datetime.fromisoformat(date[:10]).replace(tzinfo=UTC)
     except ValueError:

@@ -58,7 +58,7 @@ async def is_related(text: str, other: str, llm: LLM | str | None = None) -> boo
     """Return whether two texts are about the same thing.
 
     Without a model, and where its answer cannot be used: whether they share a word, in any of its
-    forms, that is no function word.
+    forms, that is not a function word.
     """
     if llm is not None:
         said = Message.user(f"{as_data(text)}\n\n{as_data(other)}")
@@ -73,7 +73,7 @@ async def is_related(text: str, other: str, llm: LLM | str | None = None) -> boo
 async def rewrite(question: str, messages: Sequence[Message], llm: LLM | str | None = None) -> str:
     """Return a question so that it can be understood, and searched for, alone.
 
-    Without a model, a question of at most two words that are no function words ("And in Rome?")
+    Without a model, a question of at most two words that are not function words ("And in Rome?")
     follows the one before it; others are returned as they are.
 
     Args:

@@ -67,7 +67,7 @@ class Kind(NamedTuple):
 
     Attributes:
         before: The method that is called before it.
-        after: That with what came of it.
+        after: That with its outcome.
         on_error: That with its error.
         changes: What the first may return in place of the request, if anything.
         answers: What all of them may return in place of the response; nothing if they observe.
@@ -334,7 +334,7 @@ def surrounded(
     """
 
     async def take(item: Coroutine[Any, Any, T]) -> T:
-        # It is closed if nothing is entered; StopAsyncIteration is no error to a hook.
+        # It is closed if nothing is entered; StopAsyncIteration is not an error to a hook.
         with closing(item), enter(), suppress(StopAsyncIteration):
             return await item
         raise StopAsyncIteration

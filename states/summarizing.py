@@ -87,5 +87,5 @@ def model_summarizer(
 
 
 def _said(message: Message) -> Message:
-    """Return a message; a summary that is to be summarised itself is no part of the prompt."""
+    """Return a message; a summary that is to be summarised itself is not a part of the prompt."""
     return Message.user(message.content) if message.cause_by == ITSELF else message

@@ -283,7 +283,7 @@ class ToolRound(Work):
                 call.outcome = Outcome(self._doubt(call.action), is_error=True)
 
     def _doubt(self, action: Action) -> str:
-        """Return what the model is told about a call that may have taken effect."""
+        """Return what the model reads about a call that may have taken effect."""
         decision = self.control.decision_on(action)
         if decision is None or not self.control.is_uncertain(action):
             return uncertain(action)

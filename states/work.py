@@ -137,7 +137,7 @@ class WorkContext(Protocol):
         """Take places for the tool calls that are requested in the memory.
 
         Returns:
-            Whether :meth:`release_calls` is to be called.
+            Whether :meth:`release_calls` must be called.
 
         Raises:
             LimitReachedError: There are too few: the run ends after the step.

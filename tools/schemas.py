@@ -58,7 +58,7 @@ def object_schema(
 def resolved(
     schema: Mapping[str, Any], definitions: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Return a JSON Schema that is no reference itself, as the root of a recursive model's is.
+    """Return a JSON Schema that is not a reference itself, as the root of a recursive model's is.
 
     Args:
         schema: The schema.

@@ -62,7 +62,7 @@ class _ToOurLog(logging.Handler):
     """Passes records on to the log of the library, which hides secrets."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Pass a record on; that a run was cancelled or taken over is no fault."""
+        """Pass a record on; that a run was cancelled or taken over is not a fault."""
         text, error = record.getMessage(), record.exc_info and record.exc_info[1]
         if NOT_OURS in text or isinstance(error, dbos_errors.DBOSAwaitedWorkflowCancelledError):
             log.info("DBOS: %s", text)

@@ -1,4 +1,4 @@
-"""Run the experiment of a file, and say what came of it."""
+"""Run the experiment of a file, and say how it ended."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def compare_file(
     try:
         with sigterm_as_ctrl_c(), shown_progress(quiet=quiet) as show:
             report = asyncio.run(_run(experiment, folder, show, chosen))
-    except ExperimentError as error:  # others are no mistakes of the user, such as a full disk
+    except ExperimentError as error:  # others are not mistakes of the user, such as a full disk
         raise UserError(str(error)) from error
     except KeyboardInterrupt:
         notify(

@@ -75,7 +75,7 @@ async def check_tenant(journal: Journal, tenant: str | None) -> None:
     """
     known = set[str | None]()
     for key in await journal.sessions():
-        with suppress(ValueError, RecursionError):  # a key that is no memory's
+        with suppress(ValueError, RecursionError):  # a key that is not a memory's
             data = json.loads(key)
             names = data.get("session") if isinstance(data, dict) else data  # of a title
             if isinstance(names, list) and len(names) > 1:

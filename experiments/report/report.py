@@ -211,7 +211,7 @@ def load_report(folder: Path | str) -> Report:
         The report; ``report.missing`` says how many cases were not run.
 
     Raises:
-        ExperimentError: ``folder`` is no path, there is no experiment in it, or a file of it
+        ExperimentError: ``folder`` is not a path, there is no experiment in it, or a file of it
             is damaged.
     """
     folder = as_folder(folder)

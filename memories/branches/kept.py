@@ -107,7 +107,7 @@ async def kept_branch(memory: Memory, place: Place) -> Memory | None:
 async def copy_kept_branches(memory: Memory, copied: Memory) -> None:
     """Give a copy of a memory copies of the branches that this one keeps for its current step.
 
-    A fork that is made while a run uses the memory is no copy of the run, and gets none.
+    A fork that is made while a run uses the memory is not a copy of the run, and gets none.
     """
     if not memory.busy and copied.step_place == memory.step_place:
         for name, branch in named_branches(memory):

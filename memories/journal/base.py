@@ -101,7 +101,7 @@ class Journal(AsyncResource):
                 empty list changes nothing.
             expect: The last sequence number that the writer knows, 0 for a session without entries;
                 None writes without a check.
-            lease: The writer's lease; None for a writer that is no runner.
+            lease: The writer's lease; None for a writer that is not a runner.
 
         Returns:
             The last sequence number of the session after the call.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float32]
 NEAREST = 300  # messages whose cosines are known; the others have lower ones
 SPREAD = 0.1  # standard deviation of the cosines of a question to the messages of a conversation
-FEW = 5  # messages that are assumed, as a few real ones are no basis for statistics
+FEW = 5  # messages that are assumed, as a few real ones are not a basis for statistics
 
 
 @dataclass(frozen=True)

@@ -208,7 +208,7 @@ def is_of_tenant(scope: str, tenant: str | None, journal: Journal | None) -> boo
     """Return whether ``scope`` is ``"tenant"``, of a memory with this tenant and journal.
 
     Raises:
-        MemoryUseError: It is no scope, or the memory cannot recall from it.
+        MemoryUseError: It is not a scope, or the memory cannot recall from it.
     """
     if scope == "session":
         return False

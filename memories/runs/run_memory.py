@@ -133,7 +133,7 @@ class RunMemory(ABC):
         return self.run_work is not None and self.run_work.listens
 
     def _begin_reporting(self) -> None:
-        """Note from now on what is to be reported; called when somebody begins to read it."""
+        """Note from now on what to report; called when somebody begins to read it."""
 
     async def turn(self) -> list[Message]:
         """Return the current goal and what was recorded since, if the memory still holds it.

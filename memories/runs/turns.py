@@ -61,7 +61,7 @@ class StoredResult:
         messages: The goal of its turn and what was recorded since, in order.
         run_id: The ID of the run.
         finish_reason: Why the model response that gave the answer ended, if the provider said so.
-        wake_at: When a run that sleeps is to be resumed (aware, UTC).
+        wake_at: When a run that sleeps must be resumed (aware, UTC).
         approvals: The calls that wait for a person's decision.
         questions: The questions that wait for a person's answer, by their IDs.
     """

@@ -44,7 +44,7 @@ class SessionInfo:
         created: When its first entry was written (aware, UTC); None if unknown.
         updated: When its last entry was written.
         entries: The number of its entries, history included.
-        wake_at: When its run is to be resumed, if it sleeps (aware, UTC).
+        wake_at: When its run must be resumed, if it sleeps (aware, UTC).
         resumable: Whether its last run can be resumed: it waits, was interrupted (or is in
             progress), or has ended early.
     """

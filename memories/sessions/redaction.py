@@ -1,4 +1,4 @@
-"""Removes texts from entries that are no session of a memory: stored events, titles."""
+"""Removes texts from entries that are not of a memory's session: stored events, titles."""
 
 from __future__ import annotations
 

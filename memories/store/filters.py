@@ -49,7 +49,7 @@ class ForgetOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """The conditions that a message must meet; None is no condition.
+    """The conditions that a message must meet; None is not a condition.
 
     Attributes:
         role: With one of these roles.

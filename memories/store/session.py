@@ -37,7 +37,7 @@ from agent_brain.tools.context import call_here
 
 log = get_logger(__name__)
 History: TypeAlias = int | Literal["all", "last"]
-USER_SESSION = "(user)"  # has what is known about the tenant; it is no conversation
+USER_SESSION = "(user)"  # has what is known about the tenant; it is not a conversation
 LONG = "long"  # what a snapshot and the name of a session call a long-term memory
 PRUNE_AT = 128  # outdated entries that may gather before they are removed
 

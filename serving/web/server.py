@@ -37,7 +37,7 @@ def serve_http(
     shutdown_timeout: float = 10.0,
     on_ready: Callable[[str], None] = lambda url: None,
 ) -> None:
-    """Serve until the process is told to stop (SIGINT, SIGTERM).
+    """Serve until the process gets a signal to stop (SIGINT, SIGTERM).
 
     Runs are then stopped after their current steps, so that they can be resumed; those that do not
     end in time are cancelled, and a second SIGINT cancels all at once. The brain of the sessions is

@@ -78,7 +78,7 @@ def read_form(content: Mapping[str, Any], schema: Mapping[str, Any] | None) -> J
 
 
 def _flat_fields(schema: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Return the fields of a form; None if the answer is no form, or not a flat one."""
+    """Return the fields of a form; None if the answer is not a form, or not a flat one."""
     fields = fields_of(schema or {})
     found = {field.name: _primitive(field.schema) for field in fields or ()}
     return found if fields is not None and all(found.values()) else None

@@ -90,7 +90,7 @@ def pack(session: str, entries: Iterable[Entry], now: int, after: int | None = N
             numbers and times.
 
     Raises:
-        JournalError: A kind is no text that can be stored.
+        JournalError: A kind is not a text that can be stored.
     """
     start = checksum(session)
     parts = []

@@ -33,7 +33,7 @@ class Keys:
         """Return the keys that every script gets, and ``more`` keys of the session.
 
         Raises:
-            JournalError: The session's key is no text that can be stored.
+            JournalError: The session's key is not a text that can be stored.
         """
         names = ("head", "entries", "history", "lease", *more)
         head, entries, history, lease, *others = [self._name(session, name) for name in names]

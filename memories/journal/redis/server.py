@@ -105,7 +105,7 @@ def _parse(url: str) -> dict[str, Any]:
         from redis.connection import parse_url
     try:
         found = dict(parse_url(url))  # type: ignore[no-untyped-call]
-        if not url.startswith("unix:"):  # the client takes a database that is no number for 0
+        if not url.startswith("unix:"):  # the client takes a database that is not a number for 0
             int(urlsplit(url).path.strip("/") or 0)
         return found
     except (AttributeError, TypeError, ValueError):  # its text may quote the password

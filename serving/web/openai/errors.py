@@ -98,7 +98,7 @@ def api_error(error: Exception) -> ApiError:
 
 
 def log_failure(error: Exception) -> None:
-    """Log an error that the client is told of without its text."""
+    """Log an error of which the client does not get the text."""
     logger.warning("A request failed", exc_info=error)
 
 

@@ -29,7 +29,7 @@ def format_options(session: Session, wanted: Any, param: str) -> RunOptions:
         param: The name of the field, for errors.
 
     Raises:
-        ApiError: It is no format, or the agent cannot answer in it.
+        ApiError: It is not a format, or the agent cannot answer in it.
     """
     if wanted is None or (isinstance(wanted, Mapping) and wanted.get("type", "text") == "text"):
         return {}

@@ -393,7 +393,7 @@ def _read(session: Session, found: ResponseInput) -> tuple[dict[str, Any], Conve
 
     Raises:
         ApiError: It does both, or there is no task.
-        BrainUseError: What it says is no reply to what the run waits for.
+        BrainUseError: What it says is not a reply to what the run waits for.
     """
     if found.approve or found.deny:
         if found.messages:

@@ -19,7 +19,7 @@ class TokenLimit:
         most: The limit.
         reached: Whether the limit is reached: the run should be cancelled.
         cut: Whether text was left out.
-        admitted: How many characters of text that is no thought were admitted.
+        admitted: How many characters of text that is not a thought were admitted.
     """
 
     def __init__(self, most: int | None) -> None:

@@ -159,7 +159,7 @@ def _is_unknown(request: Request) -> bool:
 async def _resumed_run(
     request: Request, body: ChatRequest, answers: Answers
 ) -> AsyncIterator[Answer | None]:
-    """Continue the run that waits; yield None if a message of the user is no answer to it."""
+    """Continue the run that waits; yield None if a message of the user is not an answer to it."""
     async with use_waiting(request, body.id, answers.session) as session:
         pending, last = session.pending, body.messages[-1]
         calls = [] if pending is None else pending.calls

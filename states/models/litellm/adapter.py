@@ -76,7 +76,7 @@ class LiteLLM(LLM):
     Transient failures (rate limits, timeouts, connections, server errors) are retried with
     exponential back-off and full jitter, no sooner than the provider requests; then the fallbacks
     are tried in order. Once a part of the answer has been yielded, an error is raised instead, as
-    a retry would repeat that part; thoughts, and calls without all their arguments, are no part
+    a retry would repeat that part; thoughts, and calls without all their arguments, are not part
     of it. Each failed attempt yields a :class:`~agent_brain.states.Usage` of its own, before the
     answer or the error.
 
