@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeAlias
 
 from pydantic import TypeAdapter
 
+from agent_brain.common.json_data import data_of
 from agent_brain.common.values import check_function
 from agent_brain.memories.base import Memory
 from agent_brain.states.errors import StateDefinitionError
-from agent_brain.states.session_state import Notes, with_secrets
+from agent_brain.states.session_state import Notes
 
 Keep: TypeAlias = Callable[[Memory, Any], Awaitable[None] | None]
 Into: TypeAlias = str | type[Notes] | Keep
@@ -20,7 +21,7 @@ def keeper(kind: Any, into: Into | None, *, name: str) -> Keep:
     """Return what keeps data of a type.
 
     Args:
-        kind: The type.
+        kind: The type, or a JSON Schema, whose values are JSON data.
         into: The name of a value in ``memory.control.scratch``, a class of notes with a field of
             the type, or a function of the memory and the data. None: notes of the type itself, or
             the value called ``name``.
@@ -29,6 +30,8 @@ def keeper(kind: Any, into: Into | None, *, name: str) -> Keep:
     Raises:
         StateDefinitionError: ``into`` cannot keep it.
     """
+    if isinstance(kind, Mapping):
+        kind = Any
     if into is None and isinstance(kind, type) and issubclass(kind, Notes):
         return lambda memory, data: data.write(memory)
     if into == "":
@@ -38,8 +41,8 @@ def keeper(kind: Any, into: Into | None, *, name: str) -> Keep:
         adapter: TypeAdapter[Any] = TypeAdapter(kind)
 
         def keep(memory: Memory, data: Any) -> None:
-            written = adapter.dump_python(data, mode="json")
-            memory.control.scratch[place] = with_secrets(data, written)
+            written = adapter.dump_python(data, mode="json", by_alias=False, round_trip=True)
+            memory.control.scratch[place] = data_of(data, written)
 
         return keep
     if isinstance(into, type) and issubclass(into, Notes):
@@ -54,7 +57,7 @@ def keeper(kind: Any, into: Into | None, *, name: str) -> Keep:
 
 def _into_notes(notes: type[Notes], kind: Any) -> Keep:
     """Return what writes data into the field of the notes that is of its type."""
-    fields = {n: f.annotation for n, f in notes.model_fields.items() if n != "ended"}
+    fields = {name: field.annotation for name, field in notes.model_fields.items()}
     fitting = [name for name, found in fields.items() if found in (kind, kind | None, Any)]
     name, *more = fitting or [""]
     if more or not name:

@@ -10,17 +10,17 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, is_dataclass
-from dataclasses import fields as fields_of_class
+from dataclasses import dataclass
 from datetime import date, datetime, time
 from functools import cache, lru_cache
 from typing import Any, NamedTuple, TypeAlias, cast
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
+from pydantic import JsonValue, TypeAdapter, ValidationError
 from pydantic_core import to_json
 
+from agent_brain.common.json_data import data_of
 from agent_brain.common.secrets import scrub
 from agent_brain.common.text import clean_json
 from agent_brain.common.values import error_lines
@@ -190,40 +190,10 @@ def asked_again(prompt: str, error: ValueError) -> str:
 
 def _as_json(given: Any) -> JsonValue:
     try:
-        written = to_json(_as_given(given), by_alias=True, inf_nan_mode="constants")
+        written = to_json(data_of(given, by_alias=True), inf_nan_mode="constants")
         return cast("JsonValue", clean_json(json.loads(written, parse_constant=_refuse)))
     except (ValueError, RecursionError) as error:  # also of what pydantic cannot write
         raise ValueError(f"{given!r} is not data that JSON has: {error}") from None
-
-
-def _as_given(given: Any) -> Any:
-    """Return data of which an equal object can be made: with secrets and all fields."""
-    from pydantic import RootModel, Secret, SecretBytes, SecretStr
-
-    if isinstance(given, Secret | SecretStr | SecretBytes):
-        return given.get_secret_value()
-    if isinstance(given, RootModel):
-        return _as_given(given.root)
-    if isinstance(given, BaseModel):
-        fields = type(given).model_fields.items()
-        named = {_key_of(name, f.validation_alias): getattr(given, name) for name, f in fields}
-        return _as_given({**named, **(given.model_extra or {})})
-    if is_dataclass(given) and not isinstance(given, type):
-        return {each.name: _as_given(getattr(given, each.name)) for each in fields_of_class(given)}
-    if isinstance(given, Mapping):
-        return {key: _as_given(value) for key, value in given.items()}
-    if isinstance(given, list | tuple | set | frozenset):
-        return [_as_given(each) for each in given]
-    return given
-
-
-def _key_of(name: str, alias: object) -> str:
-    """Return the name under which a schema has a field."""
-    from pydantic import AliasChoices
-
-    if isinstance(alias, AliasChoices):
-        alias = next((each for each in alias.choices if isinstance(each, str)), None)
-    return alias if isinstance(alias, str) else name
 
 
 def _meanings(text: str, schema: Mapping[str, Any]) -> Iterator[JsonValue]:
