@@ -42,8 +42,8 @@ class SubnetState(RoutedState):
     """A net as one state of another net.
 
     By default it runs on the memory of the outer net and adds its messages there; on a fork, only
-    its answer is added, as an assistant message. The ``path`` of its events includes the name of
-    this state.
+    its answer is added, as an assistant message. Its output becomes that of the run, unless
+    ``join`` makes another answer. The ``path`` of its events includes the name of this state.
 
     Args:
         net: The net to run.
@@ -53,10 +53,11 @@ class SubnetState(RoutedState):
             with the same tools that holds nothing but the goal.
         goal: The goal of the subnet, if it differs from that of the outer net: text, or a function
             of the memory. Requires ``fork``.
-        join: A function of the memory and the output of the net (of its answer, if it has no
-            ``output_type``), sync or async: what it returns is the answer and is recorded; if it
-            returns None, nothing is. Requires ``fork``.
+        join: A function of the memory and the output of the net (of its answer, if it has made no
+            output), sync or async: what it returns is the answer and is recorded; if it returns
+            None, nothing is. Requires ``fork``.
         into: Where the output of the net is kept (:class:`AskState`), if it has an ``output_type``.
+            If it ends without an output, nothing is kept.
         as_thoughts: Whether the text of the subnet streams as thoughts.
     """
 
@@ -104,7 +105,7 @@ class SubnetState(RoutedState):
             branch = Branch("", self.net, memory)
             yield Delegate([branch], as_thoughts=self.as_thoughts)
             if branch.completed:
-                await self._keep_output(memory, memory.control.output)
+                await self._keep_output(memory, branch)
             return
         goal = None if self.goal is None else await _resolve(self.goal, memory)
         async with await forked(memory, self.net.name, self.fork, goal, type(self)) as fork:
@@ -113,10 +114,13 @@ class SubnetState(RoutedState):
             yield Delegate([branch], as_thoughts=aside)
         if not branch.completed:  # after a limit, the state runs again on resume
             return
-        await self._keep_output(memory, branch.output)
+        await self._keep_output(memory, branch)
         text: str | None = branch.answer
-        if self.join is not None:
-            data = branch.answer if branch.output is None else branch.output
+        if self.join is None:
+            if branch.has_output:
+                memory.control.output = branch.output
+        else:
+            data = branch.output if branch.has_output else branch.answer
             text = checked_text(await maybe_await(self.join(memory, data)), "SubnetState")
             if text and not self.as_thoughts:
                 yield text
@@ -131,9 +135,9 @@ class SubnetState(RoutedState):
             )
         return keeper(kind, into, name="")
 
-    async def _keep_output(self, memory: Memory, output: Any) -> None:
-        if self._keep is not None and output is not None:
-            await maybe_await(self._keep(memory, output))
+    async def _keep_output(self, memory: Memory, branch: Branch) -> None:
+        if self._keep is not None and branch.has_output:
+            await maybe_await(self._keep(memory, branch.output))
 
 
 class ParallelState(RoutedState):

@@ -135,6 +135,7 @@ class RemainingBranches(Work):
         branch.answer, branch.stop_reason = part.value, part.stop_reason
         branch.finish_reason = part.finish_reason
         branch.output = branch.net.restore_output(part.output, part.output_class)
+        branch.has_output = part.output_class is not None
         if part.messages:
             await branch.memory.update(part.messages)
         return True
@@ -147,7 +148,7 @@ class RemainingBranches(Work):
             stop_reason=branch.stop_reason,
             finish_reason=branch.finish_reason,
             output=data_of(branch.output, fallback=str),
-            output_class=None if branch.output is None else type(branch.output).__name__,
+            output_class=type(branch.output).__name__ if branch.has_output else None,
         )
         if self._messages and not branch.memory.durable:
             before = self._before[branch]
