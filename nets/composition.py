@@ -26,7 +26,7 @@ from agent_brain.nets.net import Net, as_net
 from agent_brain.states.base import State
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.function import StateFunction
-from agent_brain.states.keeping import Into, Keep, keeper
+from agent_brain.states.keeping import Into, keeper_if_any
 from agent_brain.states.routed import Choose, RoutedState
 from agent_brain.states.work import StreamItem
 
@@ -57,7 +57,8 @@ class SubnetState(RoutedState):
             output), sync or async: what it returns is the answer and is recorded; if it returns
             None, nothing is. Requires ``fork``.
         into: Where the output of the net is kept (:class:`AskState`), if it has an ``output_type``.
-            If it ends without an output, nothing is kept.
+            If it ends without an output, nothing is kept. Default: an output whose type is a class
+            of notes is written as such, any other is not kept.
         as_thoughts: Whether the text of the subnet streams as thoughts.
     """
 
@@ -91,7 +92,12 @@ class SubnetState(RoutedState):
         self.fork: ForkKind = fork
         self.goal = goal
         self.join = join
-        self._keep = None if into is None else self._keeper(into)
+        kind = self.net.output_type
+        if into is not None and kind is None:
+            raise StateDefinitionError(
+                f"SubnetState(into={into!r}): the net has no output_type=, and so nothing to keep"
+            )
+        self._keep = keeper_if_any(kind, into)
         self.as_thoughts = as_thoughts
 
     @property
@@ -126,14 +132,6 @@ class SubnetState(RoutedState):
                 yield text
         if text is not None:
             await memory.update([Message.assistant(text, cause_by=type(self).__name__)])
-
-    def _keeper(self, into: Into) -> Keep:
-        kind = self.net.output_type
-        if kind is None:
-            raise StateDefinitionError(
-                f"SubnetState(into={into!r}): the net has no output_type=, and so nothing to keep"
-            )
-        return keeper(kind, into, name="")
 
     async def _keep_output(self, memory: Memory, branch: Branch) -> None:
         if self._keep is not None and branch.has_output:

@@ -32,8 +32,8 @@ def keeper(kind: Any, into: Into | None, *, name: str) -> Keep:
     """
     if isinstance(kind, Mapping):
         kind = Any
-    if into is None and isinstance(kind, type) and issubclass(kind, Notes):
-        return lambda memory, data: data.write(memory)
+    if into is None and is_notes(kind):
+        return _write
     if into == "":
         raise StateDefinitionError("into='': give a name, or leave into= out")
     if into is None or isinstance(into, str):
@@ -53,6 +53,29 @@ def keeper(kind: Any, into: Into | None, *, name: str) -> Keep:
     raise StateDefinitionError(
         f"into={into!r}: a name, a class of notes, or a function of the memory and the data"
     )
+
+
+def keeper_if_any(kind: Any, into: Into | None) -> Keep | None:
+    """Return what keeps data of a type; without ``into``, only notes are kept: as such.
+
+    Args:
+        kind: As of :func:`keeper`.
+        into: As of :func:`keeper`.
+
+    Raises:
+        StateDefinitionError: ``into`` cannot keep it.
+    """
+    return None if into is None and not is_notes(kind) else keeper(kind, into, name="")
+
+
+def is_notes(kind: Any) -> bool:
+    """Return whether a type is a class of notes."""
+    return isinstance(kind, type) and issubclass(kind, Notes)
+
+
+def _write(memory: Memory, data: Any) -> None:
+    if isinstance(data, Notes):  # an output of a net with several types may be no notes
+        data.write(memory)
 
 
 def _into_notes(notes: type[Notes], kind: Any) -> Keep:

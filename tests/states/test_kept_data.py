@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import pytest
 from pydantic import BaseModel, Field, SecretStr
 
-from agent_brain import Brain, Limits, Memory, Net, react
+from agent_brain import Brain, Limits, Memory, Net, SubnetState, react
 from agent_brain.errors import StateDefinitionError
 from agent_brain.nets import MapState
 from agent_brain.nets.map_state import MapResult
@@ -116,3 +116,25 @@ async def test_notes_that_have_ended_are_written_as_such() -> None:
     Place(name="Oslo", ended=True).write(brain.memory)
     assert Place.read(brain.memory).ended
     assert Place.load(brain.memory) == Place()
+
+
+@pytest.mark.parametrize("fork", [False, True])
+async def test_notes_are_written_as_such_by_states_that_ask_a_person_or_run_a_net(
+    fork: bool,
+) -> None:
+    brain = Brain(Net({Step.ASK: AskPersonState("Where?", Place)}))
+    await brain.run("Go")
+    await brain.resume(input={"name": "Oslo"})
+    assert Place.read(brain.memory).name == "Oslo"
+
+    llm = ScriptedLLM([Action(name="final_result", args={"name": "Oslo"})])
+    brain = Brain(Net({Step.ASK: SubnetState(react(llm, output_type=Place), fork=fork)}))
+    await brain.run("Go")
+    assert Place.read(brain.memory).name == "Oslo"
+
+
+async def test_other_data_needs_into_where_a_person_is_asked_or_a_net_is_run() -> None:
+    llm = ScriptedLLM([Action(name="final_result", args=LOGIN)])
+    brain = Brain(Net({Step.ASK: SubnetState(react(llm, output_type=Login))}))
+    await brain.run("Go")
+    assert brain.memory.control.scratch == {}
