@@ -778,8 +778,9 @@ class Engine:
             await events.aclose()
 
     def _note_output(self, branch: Branch) -> None:
-        if self.outside is not None:
-            control = self.memory.control
+        control = self.memory.control
+        branch.has_output = control.has_output_of(self.key)
+        if self.outside is not None or branch.has_output:
             branch.output = self.net.restore_output(control.output, control.output_class)
 
     def _hand_back(self, outer: Engine) -> None:

@@ -22,6 +22,9 @@ from agent_brain.memories.runs.human_requests import Decision, HumanRequests, ke
 from agent_brain.memories.runs.scratch import JsonDict, Scratch
 from agent_brain.tools.action import Action
 
+_OUTPUT = "?output"
+"""Behind the path of a net in ``Control.ended``: it has made an output."""
+
 SUSPENDED = ("approval", "input", "paused", "sleeping")
 """Why a run has stopped that waits: it can be continued as it is."""
 
@@ -54,7 +57,8 @@ class Control(BaseModel, defer_build=True):
         next_actions: Requested tool calls that have no result yet.
         subnets: The current state of each net inside the state, by its path.
         ended: Answers of the nets inside the state that have ended, by their paths; that of the
-            run's own net, whose path is ``""``, only if it is not the last text for the reader.
+            run's own net, whose path is ``""``, only if it is not the last text for the reader; and
+            which of the nets have set ``output``.
         pending: Calls that have begun, by ID, with the results that are available.
         output: The validated output of the run, if the net makes one.
         output_class: The name of its class, for where it is stored as JSON.
@@ -164,7 +168,9 @@ class Control(BaseModel, defer_build=True):
         if name in ("scratch", "session") and type(value) is not Scratch:
             value = Scratch(value)
         elif name == "output":
-            vars(self)["output_class"] = None if value is None else type(value).__name__
+            vars(self).update(
+                output_class=None if value is None else type(value).__name__, has_new_output=True
+            )
         super().__setattr__(name, value)
 
     @classmethod
@@ -181,7 +187,7 @@ class Control(BaseModel, defer_build=True):
         """
         registers = vars(self)
         lasting = dict(zip(_OF_SESSION, map(registers.__getitem__, _OF_SESSION), strict=True))
-        for name in ("hint", "uncounted", "asked"):
+        for name in ("hint", "uncounted", "asked", "has_new_output"):
             registers.pop(name, None)
         registers.update(vars(_fresh()), run_id=run_id, status="running", state=state, **lasting)
 
@@ -278,6 +284,7 @@ class Control(BaseModel, defer_build=True):
         if registers["scratch"].nested is not None or registers["session"].nested is not None:
             self.check_notes(left)
         registers.pop("hint", None)
+        registers.pop("has_new_output", None)
         registers["error"] = error
         registers["step"] += 1
         registers["moves"] += 1
@@ -315,8 +322,12 @@ class Control(BaseModel, defer_build=True):
         vars(self).update(error=error, human_requests=None, counted={})
         self._drop_unstored()
         inside = f"{path}/"
+        made = vars(self).pop("has_new_output", False)
         for ended in [key for key in self.ended if key.startswith(inside)]:
+            made = made or ended.endswith(_OUTPUT)
             del self.ended[ended]
+        if made:
+            self.ended[path + _OUTPUT] = ""
         if self.asked:
             self.asked = {k: n for k, n in self.asked.items() if not k.startswith(inside)}
         if state is not None:
@@ -325,6 +336,10 @@ class Control(BaseModel, defer_build=True):
         self.subnets.pop(path, None)
         self.ended[path] = answer
         self.done = False  # it was set by the net that has ended, not by the net around it
+
+    def has_output_of(self, path: str) -> bool:
+        """Return whether a net inside the current state has set ``output``, be it to None."""
+        return path + _OUTPUT in self.ended
 
     def check_notes(self, state: str) -> None:
         """Check what ``state`` put into lists and dicts of ``scratch`` and ``session``.

@@ -26,7 +26,7 @@ from agent_brain.nets.net import Net, as_net
 from agent_brain.states.base import State
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.function import StateFunction
-from agent_brain.states.keeping import Into, Keep, keeper
+from agent_brain.states.keeping import Into, keeper_if_any
 from agent_brain.states.routed import Choose, RoutedState
 from agent_brain.states.work import StreamItem
 
@@ -42,8 +42,8 @@ class SubnetState(RoutedState):
     """A net as one state of another net.
 
     By default it runs on the memory of the outer net and adds its messages there; on a fork, only
-    its answer is added, as an assistant message. The ``path`` of its events includes the name of
-    this state.
+    its answer is added, as an assistant message. Its output becomes that of the run, unless
+    ``join`` makes another answer. The ``path`` of its events includes the name of this state.
 
     Args:
         net: The net to run.
@@ -53,10 +53,12 @@ class SubnetState(RoutedState):
             with the same tools that holds nothing but the goal.
         goal: The goal of the subnet, if it differs from that of the outer net: text, or a function
             of the memory. Requires ``fork``.
-        join: A function of the memory and the output of the net (of its answer, if it has no
-            ``output_type``), sync or async: what it returns is the answer and is recorded; if it
-            returns None, nothing is. Requires ``fork``.
+        join: A function of the memory and the output of the net (of its answer, if it has made no
+            output), sync or async: what it returns is the answer and is recorded; if it returns
+            None, nothing is. Requires ``fork``.
         into: Where the output of the net is kept (:class:`AskState`), if it has an ``output_type``.
+            If it ends without an output, nothing is kept. Default: an output whose type is a class
+            of notes is written as such, any other is not kept.
         as_thoughts: Whether the text of the subnet streams as thoughts.
     """
 
@@ -90,7 +92,12 @@ class SubnetState(RoutedState):
         self.fork: ForkKind = fork
         self.goal = goal
         self.join = join
-        self._keep = None if into is None else self._keeper(into)
+        kind = self.net.output_type
+        if into is not None and kind is None:
+            raise StateDefinitionError(
+                f"SubnetState(into={into!r}): the net has no output_type=, and so nothing to keep"
+            )
+        self._keep = keeper_if_any(kind, into)
         self.as_thoughts = as_thoughts
 
     @property
@@ -104,7 +111,7 @@ class SubnetState(RoutedState):
             branch = Branch("", self.net, memory)
             yield Delegate([branch], as_thoughts=self.as_thoughts)
             if branch.completed:
-                await self._keep_output(memory, memory.control.output)
+                await self._keep_output(memory, branch)
             return
         goal = None if self.goal is None else await _resolve(self.goal, memory)
         async with await forked(memory, self.net.name, self.fork, goal, type(self)) as fork:
@@ -113,27 +120,22 @@ class SubnetState(RoutedState):
             yield Delegate([branch], as_thoughts=aside)
         if not branch.completed:  # after a limit, the state runs again on resume
             return
-        await self._keep_output(memory, branch.output)
+        await self._keep_output(memory, branch)
         text: str | None = branch.answer
-        if self.join is not None:
-            data = branch.answer if branch.output is None else branch.output
+        if self.join is None:
+            if branch.has_output:
+                memory.control.output = branch.output
+        else:
+            data = branch.output if branch.has_output else branch.answer
             text = checked_text(await maybe_await(self.join(memory, data)), "SubnetState")
             if text and not self.as_thoughts:
                 yield text
         if text is not None:
             await memory.update([Message.assistant(text, cause_by=type(self).__name__)])
 
-    def _keeper(self, into: Into) -> Keep:
-        kind = self.net.output_type
-        if kind is None:
-            raise StateDefinitionError(
-                f"SubnetState(into={into!r}): the net has no output_type=, and so nothing to keep"
-            )
-        return keeper(kind, into, name="")
-
-    async def _keep_output(self, memory: Memory, output: Any) -> None:
-        if self._keep is not None and output is not None:
-            await maybe_await(self._keep(memory, output))
+    async def _keep_output(self, memory: Memory, branch: Branch) -> None:
+        if self._keep is not None and branch.has_output:
+            await maybe_await(self._keep(memory, branch.output))
 
 
 class ParallelState(RoutedState):

@@ -30,8 +30,8 @@ class Branch:
         net: The net.
         memory: The memory it runs on: a fork, or the memory of the state that delegates.
         answer: The text of its last state that said anything.
-        output: The data of its answer, if the net has an ``output_type`` and the branch a memory of
-            its own.
+        output: The data of its answer, if the net has an ``output_type``.
+        has_output: Whether it has made an output, which may be None.
         stop_reason: Why it ended; None if it failed or was cancelled.
         error: The exception that it raised.
         finish_reason: The finish reason of the model response with the answer.
@@ -55,6 +55,7 @@ class Branch:
     own_limit: bool = False
     call_id: str = ""
     prepare: Callable[[], Awaitable[Memory]] | None = None
+    has_output: bool = False
 
     def __post_init__(self) -> None:
         given: object = self.net

@@ -8,8 +8,8 @@ from contextlib import aclosing
 from typing import Any
 
 from pydantic import BaseModel, Field, ValidationError
-from pydantic_core import to_jsonable_python
 
+from agent_brain.common.json_data import data_of
 from agent_brain.common.text import to_text
 from agent_brain.memories.base import Memory
 from agent_brain.memories.errors import ScratchError
@@ -17,7 +17,6 @@ from agent_brain.memories.message import Message
 from agent_brain.memories.runs.scratch import Scratch
 from agent_brain.nets.delegation import Branch, Delegate
 from agent_brain.states.events import Event
-from agent_brain.states.session_state import with_secrets
 from agent_brain.states.work import Work, WorkContext, key_in_step
 
 
@@ -30,11 +29,6 @@ class Part(BaseModel):
     stop_reason: str | None = None
     finish_reason: str | None = None
     messages: list[Message] = Field(default_factory=list)
-
-
-def data_of(output: Any) -> Any:
-    """Return an output as JSON data of which an equal object can be made: with its secrets."""
-    return with_secrets(output, to_jsonable_python(output, by_alias=False, fallback=str))
 
 
 class KeptResults:
@@ -141,6 +135,7 @@ class RemainingBranches(Work):
         branch.answer, branch.stop_reason = part.value, part.stop_reason
         branch.finish_reason = part.finish_reason
         branch.output = branch.net.restore_output(part.output, part.output_class)
+        branch.has_output = part.output_class is not None
         if part.messages:
             await branch.memory.update(part.messages)
         return True
@@ -152,8 +147,8 @@ class RemainingBranches(Work):
             value=branch.answer,
             stop_reason=branch.stop_reason,
             finish_reason=branch.finish_reason,
-            output=data_of(branch.output),
-            output_class=None if branch.output is None else type(branch.output).__name__,
+            output=data_of(branch.output, fallback=str),
+            output_class=type(branch.output).__name__ if branch.has_output else None,
         )
         if self._messages and not branch.memory.durable:
             before = self._before[branch]

@@ -23,6 +23,7 @@ from pydantic import ValidationError
 
 from agent_brain.common.aio import is_async_function, maybe_await, run_in_thread
 from agent_brain.common.errors import FinalError
+from agent_brain.common.json_data import data_of
 from agent_brain.common.text import to_text
 from agent_brain.common.values import check_count, check_function
 from agent_brain.memories.base import Memory
@@ -37,7 +38,7 @@ from agent_brain.nets.composition import (
     forked,
 )
 from agent_brain.nets.delegation import Branch, Delegate
-from agent_brain.nets.kept_results import KeptResults, Part, RemainingBranches, data_of, name_of
+from agent_brain.nets.kept_results import KeptResults, Part, RemainingBranches, name_of
 from agent_brain.nets.net import Net, as_net
 from agent_brain.states.base import State
 from agent_brain.states.concurrency import Together, failure_of
@@ -274,7 +275,7 @@ class _FunctionCall(Work):
         """Keep a JSON value, or the data of a call, whose type reads it again."""
         is_kept = await self.kept.keep(self.name, Part(value=value), context)
         if not is_kept and isinstance(work, StructuredRequest):
-            part = Part(output=data_of(value), output_class=type(value).__name__)
+            part = Part(output=data_of(value, fallback=str), output_class=type(value).__name__)
             await self.kept.keep(self.name, part, context)
 
     async def _call(self) -> Any:

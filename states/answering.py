@@ -110,8 +110,11 @@ class AnswerState(RoutedState):
         if self.ask:
             return True
         last = (await memory.turn())[-1:]  # the answer of an earlier turn does not count
-        answered = bool(last) and is_answer(last[0]) and not is_partial(last[0])
-        return not answered or (self.output_type is not None and not last[0].metadata.get(OUTPUT))
+        if not last or is_partial(last[0]):
+            return True
+        if self.output_type is None:
+            return not is_answer(last[0])
+        return not last[0].metadata.get(OUTPUT)  # its text may be empty
 
     def _message(self, text: str, call: ModelCall) -> Message:
         metadata = call.metadata()

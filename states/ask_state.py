@@ -15,7 +15,7 @@ from agent_brain.states import prompts
 from agent_brain.states.asking import Ask
 from agent_brain.states.checks import Check, checks_of
 from agent_brain.states.errors import StateDefinitionError
-from agent_brain.states.keeping import Into, keeper
+from agent_brain.states.keeping import Into, keeper, keeper_if_any
 from agent_brain.states.model_request import StructuredRequest, build_messages
 from agent_brain.states.models.llm import LLM
 from agent_brain.states.models.resolve import as_llm
@@ -103,7 +103,8 @@ class AskPersonState(RoutedState):
     Args:
         prompt: The question, or a function of the memory that returns it, sync or async.
         type: The type of the answer, as of :class:`Ask`.
-        into: Where the answer is kept besides, as of :class:`AskState`.
+        into: Where the answer is kept besides, as of :class:`AskState`. Default: an answer whose
+            type is a class of notes is written as such, any other is not kept.
         on_done: The next state; None ends the run.
         choose: Returns the next state (:class:`RoutedState`), for example from what was kept.
 
@@ -127,7 +128,7 @@ class AskPersonState(RoutedState):
         Ask("?", type)  # or it is refused
         self.prompt = prompt
         self.type = type
-        self._keep = None if into is None else keeper(type, into, name="")
+        self._keep = keeper_if_any(type, into)
 
     async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
         """Ask, keep the answer, and record it."""

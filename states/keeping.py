@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeAlias
 
 from pydantic import TypeAdapter
 
+from agent_brain.common.json_data import data_of
 from agent_brain.common.values import check_function
 from agent_brain.memories.base import Memory
 from agent_brain.states.errors import StateDefinitionError
-from agent_brain.states.session_state import Notes, with_secrets
+from agent_brain.states.session_state import Notes
 
 Keep: TypeAlias = Callable[[Memory, Any], Awaitable[None] | None]
 Into: TypeAlias = str | type[Notes] | Keep
@@ -20,7 +21,7 @@ def keeper(kind: Any, into: Into | None, *, name: str) -> Keep:
     """Return what keeps data of a type.
 
     Args:
-        kind: The type.
+        kind: The type, or a JSON Schema, whose values are JSON data.
         into: The name of a value in ``memory.control.scratch``, a class of notes with a field of
             the type, or a function of the memory and the data. None: notes of the type itself, or
             the value called ``name``.
@@ -29,8 +30,10 @@ def keeper(kind: Any, into: Into | None, *, name: str) -> Keep:
     Raises:
         StateDefinitionError: ``into`` cannot keep it.
     """
-    if into is None and isinstance(kind, type) and issubclass(kind, Notes):
-        return lambda memory, data: data.write(memory)
+    if isinstance(kind, Mapping):
+        kind = Any
+    if into is None and is_notes(kind):
+        return _write
     if into == "":
         raise StateDefinitionError("into='': give a name, or leave into= out")
     if into is None or isinstance(into, str):
@@ -38,8 +41,8 @@ def keeper(kind: Any, into: Into | None, *, name: str) -> Keep:
         adapter: TypeAdapter[Any] = TypeAdapter(kind)
 
         def keep(memory: Memory, data: Any) -> None:
-            written = adapter.dump_python(data, mode="json")
-            memory.control.scratch[place] = with_secrets(data, written)
+            written = adapter.dump_python(data, mode="json", by_alias=False, round_trip=True)
+            memory.control.scratch[place] = data_of(data, written)
 
         return keep
     if isinstance(into, type) and issubclass(into, Notes):
@@ -52,9 +55,32 @@ def keeper(kind: Any, into: Into | None, *, name: str) -> Keep:
     )
 
 
+def keeper_if_any(kind: Any, into: Into | None) -> Keep | None:
+    """Return what keeps data of a type; without ``into``, only notes are kept: as such.
+
+    Args:
+        kind: As of :func:`keeper`.
+        into: As of :func:`keeper`.
+
+    Raises:
+        StateDefinitionError: ``into`` cannot keep it.
+    """
+    return None if into is None and not is_notes(kind) else keeper(kind, into, name="")
+
+
+def is_notes(kind: Any) -> bool:
+    """Return whether a type is a class of notes."""
+    return isinstance(kind, type) and issubclass(kind, Notes)
+
+
+def _write(memory: Memory, data: Any) -> None:
+    if isinstance(data, Notes):  # an output of a net with several types may be no notes
+        data.write(memory)
+
+
 def _into_notes(notes: type[Notes], kind: Any) -> Keep:
     """Return what writes data into the field of the notes that is of its type."""
-    fields = {n: f.annotation for n, f in notes.model_fields.items() if n != "ended"}
+    fields = {name: field.annotation for name, field in notes.model_fields.items()}
     fitting = [name for name, found in fields.items() if found in (kind, kind | None, Any)]
     name, *more = fitting or [""]
     if more or not name:

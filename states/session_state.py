@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import is_dataclass
-from enum import Enum
-from functools import partial
 from itertools import starmap
-from typing import Any, ClassVar, Literal, Self, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 from weakref import WeakKeyDictionary
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError, ValidationInfo
 from pydantic.json_schema import SkipJsonSchema
-from pydantic_core import PydanticSerializationError, to_jsonable_python
+from pydantic_core import PydanticSerializationError
 
+from agent_brain.common.json_data import data_of, parts_of
 from agent_brain.common.suggest import did_you_mean
 from agent_brain.memories.base import Memory
 from agent_brain.memories.errors import ScratchError
@@ -24,6 +23,11 @@ from agent_brain.states.errors import StateDefinitionError
 Scope: TypeAlias = Literal["run", "session"]
 
 _locks: WeakKeyDictionary[Memory, threading.RLock] = WeakKeyDictionary()
+
+
+def _unless_told(value: Any, info: ValidationInfo) -> Any:
+    """Return a register of the program, which no text of a model or a person sets."""
+    return False if info.mode == "json" else value
 
 
 class Notes(BaseModel):
@@ -59,7 +63,9 @@ class Notes(BaseModel):
 
     _scope: ClassVar[Scope] = "run"
 
-    ended: SkipJsonSchema[bool] = False  # no model is asked for it
+    ended: SkipJsonSchema[Annotated[bool, BeforeValidator(_unless_told)]] = Field(
+        default=False, exclude=True
+    )
 
     def __init_subclass__(cls, *, scope: Scope | None = None, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -76,7 +82,7 @@ class Notes(BaseModel):
     def read(cls, memory: Memory) -> Self:
         """Return the record, or an empty one."""
         noted = cls._room(memory).get(cls.__name__)
-        notes = cls() if noted is None else cls.model_validate(noted)
+        notes = cls() if noted is None else cls._of(noted)
         object.__setattr__(notes, "_read", (noted,))
         return notes
 
@@ -114,15 +120,12 @@ class Notes(BaseModel):
         """Store this record in place of the one before.
 
         Raises:
-            ScratchError: A field holds what JSON does not hold, or what is not of its type and
-                could not be read again; or the record was changed since this one was read.
+            ScratchError: A field holds what JSON does not hold, or what could not be read again as
+                it is; or the record was changed since this one was read.
         """
         name, state = type(self).__name__, memory.control.state
         try:
-            stored = self.model_dump(mode="json", warnings=False)
-            again = self.model_validate(stored)
-            if "**********" in str(stored):  # as pydantic writes secrets
-                stored = with_secrets(self, stored)
+            stored, again = self._written()
         except PydanticSerializationError as error:
             raise ScratchError(name, f"is not stored: {error}", state=state) from error
         except ValidationError as error:
@@ -132,13 +135,8 @@ class Notes(BaseModel):
             raise ScratchError(
                 field, f"is not stored, as it could not be read again: {wrong}", state=state
             ) from error
-        if wrong := "" if again == self else _other_class(self, again):
-            raise ScratchError(
-                name,
-                f"is not stored, as {wrong}: give the classes a field that tells them apart, such "
-                "as kind: Literal['a'] = 'a'",
-                state=state,
-            )
+        if wrong := "" if again == self else self._difference(again):
+            raise ScratchError(name, f"is not stored, as {wrong}", state=state)
         with _lock_of(memory):
             room = self._room(memory)
             read = getattr(self, "_read", None)
@@ -152,39 +150,56 @@ class Notes(BaseModel):
             room[name] = stored
             object.__setattr__(self, "_read", (stored,))
 
+    def _written(self) -> tuple[dict[str, Any], Self]:
+        """Return the record as JSON data, and what would be read of that."""
+        options: Any = {"by_alias": False, "round_trip": True, "warnings": False}
+        written = {"ended": self.ended, **self.model_dump(mode="json", **options)}
+        with suppress(ValidationError):
+            if (again := self._of(written)) == self:
+                return written, again
+        stored = data_of(self, written)  # it has secrets, or fields that pydantic leaves out
+        return stored, self._of(stored)
+
+    @classmethod
+    def _of(cls, stored: Any) -> Self:
+        return cls.model_validate(stored, by_alias=True, by_name=True)
+
+    def _difference(self, again: Self) -> str:
+        """Return what would be read again as another value, if any."""
+        found = _difference(self, again)
+        if found:
+            with suppress(ValidationError):  # a value that was set may be one that its type accepts
+                return _difference(self._of(dict(self)), again)
+        return found
+
     @classmethod
     def _room(cls, memory: Memory) -> dict[str, Any]:
         return memory.control.session if cls._scope == "session" else memory.control.scratch
 
 
-def with_secrets(value: Any, written: Any) -> Any:
-    """Return how pydantic has written a value as JSON, with secrets in place of their asterisks."""
-    from pydantic import RootModel, Secret, SecretBytes, SecretStr
-
-    if isinstance(value, Secret | SecretStr | SecretBytes):
-        return to_jsonable_python(value.get_secret_value())
-    if isinstance(value, RootModel):
-        return with_secrets(value.root, written)
-    if isinstance(written, dict):
-        get = value.get if isinstance(value, Mapping) else partial(getattr, value)
-        return {key: with_secrets(get(key, None), each) for key, each in written.items()}
-    if isinstance(written, list) and isinstance(value, list | tuple):
-        return [with_secrets(*pair) for pair in zip(value, written, strict=True)]
-    return written
-
-
-def _other_class(value: Any, again: Any) -> str:
-    """Return which object in a value would be read again as one of another class, if any."""
-    if type(value).__module__ != "builtins" and not isinstance(value, type(again)):
-        if isinstance(again, BaseModel | Enum) or is_dataclass(again):
-            return f"{value!r:.100} would be read again as {again!r:.100}"
+def _difference(value: Any, again: Any) -> str:
+    """Return what in a value differs from what would be read again, if anything."""
+    parts, others = parts_of(value), parts_of(again)
+    if parts is not None and others is not None and isinstance(value, type(again)):
+        if parts.keys() == others.keys():
+            pairs = ((each, others[name]) for name, each in parts.items())
+            return next(filter(None, starmap(_difference, pairs)), "")
+    elif isinstance(value, list | tuple) and type(value) is type(again):
+        if len(value) == len(again):
+            return next(filter(None, map(_difference, value, again)), "")
+    elif value == again or value != value or _is_opaque(value, again):
         return ""
-    if isinstance(value, BaseModel | Mapping):
-        pairs = ((each, dict(again).get(key)) for key, each in dict(value).items())
-        return next(filter(None, starmap(_other_class, pairs)), "")
-    if isinstance(value, list | tuple) and isinstance(again, list | tuple):
-        return next(filter(None, map(_other_class, value, again)), "")
-    return ""
+    hint = (
+        "give the classes a field that tells them apart, such as kind: Literal['a'] = 'a'"
+        if isinstance(again, BaseModel) or is_dataclass(again)
+        else "give its field a type that JSON data is read as, such as tuple[int, ...] for a tuple"
+    )
+    return f"{value!r:.100} would be read again as {again!r:.100}: {hint}"
+
+
+def _is_opaque(value: Any, again: Any) -> bool:
+    """Return whether objects are of one class whose instances do not compare by what they hold."""
+    return type(value) is type(again) and type(value).__eq__ is object.__eq__
 
 
 def _lock_of(memory: Memory) -> threading.RLock:

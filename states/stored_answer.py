@@ -54,14 +54,15 @@ class TellState(RoutedState):
         answer = await maybe_await(self.find(memory))
         if answer is not None and not isinstance(answer, str):
             raise StateDefinitionError(f"TellState(find): it returned {answer!r}: return text")
-        if answer and self.output_type is not None:
+        if answer is not None and self.output_type is not None:
             shape = shape_of(self.output_type)
             try:
-                memory.control.output = shape.read(answer)
+                memory.control.output = shape.read(answer or '""')
             except ValidationError as error:
-                raise MalformedOutputError(
-                    f"The answer does not fit {shape.name}: {error}", output=answer
-                ) from error
+                if answer:  # an empty text that is no data says nothing
+                    raise MalformedOutputError(
+                        f"The answer does not fit {shape.name}: {error}", output=answer
+                    ) from error
         if answer and answer != await last_answer(memory):
             await memory.update([Message.assistant(answer, cause_by=type(self).__name__)])
         if answer:

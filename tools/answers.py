@@ -8,21 +8,23 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, is_dataclass
-from dataclasses import fields as fields_of_class
+from dataclasses import dataclass, field
 from datetime import date, datetime, time
+from enum import Enum
 from functools import cache, lru_cache
-from typing import Any, NamedTuple, TypeAlias, cast
+from types import UnionType
+from typing import Any, NamedTuple, TypeAlias, Union, cast, get_args, get_origin
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
+from pydantic import JsonValue, TypeAdapter, ValidationError
 from pydantic_core import to_json
 
+from agent_brain.common.json_data import data_of
 from agent_brain.common.secrets import scrub
-from agent_brain.common.text import clean_json
+from agent_brain.common.text import clean_json, to_compact_json
 from agent_brain.common.values import error_lines
 from agent_brain.tools.schemas import read_schema, resolved
 
@@ -56,20 +58,26 @@ class AnswerType:
     Attributes:
         schema: Its JSON Schema; None for free text.
         adapter: Makes its values of JSON data; None if these are the values.
+        members: The members of an Enum by the JSON of their values, which may be tuples.
     """
 
     schema: dict[str, Any] | None = None
     adapter: TypeAdapter[Any] | None = None
+    members: Mapping[str, Enum] = field(default_factory=dict)
 
     def value(self, answer: JsonValue) -> Any:
         """Return the value that an answer, as :func:`read_answer` returns it, stands for.
 
+        It is data, and no text that a person types.
+
         Raises:
             ValueError: What is wrong with it, beyond what the schema says.
         """
-        answer = read_answer(self.schema, answer)  # one that was kept may be of another question
+        _fitting(self.schema, answer, [answer])  # one that was kept may be of another question
         if self.adapter is None:
             return answer
+        if self.members and (name := to_compact_json(answer)) in self.members:
+            return self.members[name]
         try:
             return self.adapter.validate_json(json.dumps(answer), by_alias=True, by_name=True)
         except ValidationError as error:
@@ -130,7 +138,16 @@ def _type_of(kind: AnswerKind) -> AnswerType:
             f"{' and '.join(alike)} have the same data, so an answer does not say which of them it "
             "is: give each a field of its own, such as kind: Literal['a'] = 'a'"
         )
-    return AnswerType(schema, adapter)
+    return AnswerType(schema, adapter, _members_of(kind))
+
+
+def _members_of(kind: AnswerKind) -> dict[str, Enum]:
+    """Return the members of an Enum, or of one that may be left open, by their JSON."""
+    choices = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+    kinds = [each for each in choices if each is not type(None)]
+    if not (len(kinds) == 1 and isinstance(kinds[0], type) and issubclass(kinds[0], Enum)):
+        return {}
+    return {to_compact_json(_as_json(member)): member for member in kinds[0]}
 
 
 def _alike(schema: Any, classes: Mapping[str, Any]) -> tuple[str, str] | None:
@@ -166,13 +183,27 @@ def read_answer(schema: Mapping[str, Any] | None, given: Any) -> JsonValue:
         ValueError: What is wrong with it.
     """
     if schema is None:
+        return _fitting(None, given, ())
+    is_typed = isinstance(given, str) and not isinstance(given, Enum)
+    return _fitting(schema, given, _meanings(given, schema) if is_typed else [_as_json(given)])
+
+
+def _fitting(
+    schema: Mapping[str, Any] | None, given: Any, candidates: Iterable[JsonValue]
+) -> JsonValue:
+    """Return the first of what an answer may mean that fits a schema.
+
+    Raises:
+        ValueError: What is wrong with it.
+    """
+    if schema is None:
         if not isinstance(given, str):
             raise ValueError(f"it is not a text: {given!r}")
         return given
     plain, nullable = plain_schema(schema)  # whose errors say more
     validator = read_schema(plain).validator.evolve(format_checker=_formats())
     refused: list[tuple[bool, str]] = []
-    for candidate in _meanings(given, schema) if isinstance(given, str) else [_as_json(given)]:
+    for candidate in candidates:
         errors = [_most_telling(error) for error in validator.iter_errors(candidate)]
         if not errors or (nullable and candidate is None):
             return candidate
@@ -190,51 +221,22 @@ def asked_again(prompt: str, error: ValueError) -> str:
 
 def _as_json(given: Any) -> JsonValue:
     try:
-        written = to_json(_as_given(given), by_alias=True, inf_nan_mode="constants")
+        written = to_json(data_of(given, by_alias=True), inf_nan_mode="constants")
         return cast("JsonValue", clean_json(json.loads(written, parse_constant=_refuse)))
     except (ValueError, RecursionError) as error:  # also of what pydantic cannot write
         raise ValueError(f"{given!r} is not data that JSON has: {error}") from None
-
-
-def _as_given(given: Any) -> Any:
-    """Return data of which an equal object can be made: with secrets and all fields."""
-    from pydantic import RootModel, Secret, SecretBytes, SecretStr
-
-    if isinstance(given, Secret | SecretStr | SecretBytes):
-        return given.get_secret_value()
-    if isinstance(given, RootModel):
-        return _as_given(given.root)
-    if isinstance(given, BaseModel):
-        fields = type(given).model_fields.items()
-        named = {_key_of(name, f.validation_alias): getattr(given, name) for name, f in fields}
-        return _as_given({**named, **(given.model_extra or {})})
-    if is_dataclass(given) and not isinstance(given, type):
-        return {each.name: _as_given(getattr(given, each.name)) for each in fields_of_class(given)}
-    if isinstance(given, Mapping):
-        return {key: _as_given(value) for key, value in given.items()}
-    if isinstance(given, list | tuple | set | frozenset):
-        return [_as_given(each) for each in given]
-    return given
-
-
-def _key_of(name: str, alias: object) -> str:
-    """Return the name under which a schema has a field."""
-    from pydantic import AliasChoices
-
-    if isinstance(alias, AliasChoices):
-        alias = next((each for each in alias.choices if isinstance(each, str)), None)
-    return alias if isinstance(alias, str) else name
 
 
 def _meanings(text: str, schema: Mapping[str, Any]) -> Iterator[JsonValue]:
     """Yield what a text may mean, the most literal first."""
     text = clean_json(text)
     word = text.strip()
-    if not word:
+    choices = choices_of(schema)
+    if not word and all(value != "" for value, _ in choices):
         yield None
     yield text
     yield word
-    for value, name in choices_of(schema):
+    for value, name in choices:
         if word.casefold() in (str(value).casefold(), name.casefold()):
             yield value
     if word.casefold() in (*_YES, *_NO):

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from datetime import date
-from enum import Enum
+from enum import Enum, StrEnum
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -187,7 +187,7 @@ async def test_each_answer_may_come_from_another_process(opened: Open) -> None:
 
 PROGRAM = """
 import json, os, signal, sys
-from enum import Enum
+from enum import Enum, StrEnum
 import anyio
 from agent_brain import Brain, MessagesMemory
 from agent_brain.memories import SQLiteJournal
@@ -618,6 +618,54 @@ async def test_an_object_comes_back_equal_in_another_process(opened: Open) -> No
             await (brain.run("Go") if answer is None else brain.resume(input=answer))
 
     assert found == [given, given]
+
+
+class Mood(Enum):
+    UNSET = None
+    EMPTY = ""
+    FINE = "fine"
+    BOTH = ("fine", "tired")
+
+
+class Shade(StrEnum):
+    LOW = "yes"
+    NONE = ""
+
+
+async def given_back(kind: Any, given: Any) -> Any:
+    """Return what a state that asks for a type reads when it is given an answer."""
+    found: list[Any] = []
+
+    async def asks(memory: Memory) -> AsyncIterator[Any]:
+        ask = Ask("What?", kind)
+        yield ask
+        found.append(ask.value)
+
+    brain = Brain(net(asks))
+    await brain.run("Go")
+    assert (await brain.resume(input=given)).stop_reason == "done"
+    return found[-1]
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "value"),
+    [
+        *((Mood, mood, mood) for mood in Mood),
+        *((Mood | None, mood, mood) for mood in (Mood.EMPTY, Mood.BOTH)),
+        *((Shade | None, shade, shade) for shade in Shade),
+        (Mood, "", Mood.EMPTY),
+        (Mood, "FINE", Mood.FINE),
+        (Mood, ["fine", "tired"], Mood.BOTH),
+        (Literal["", None], "", ""),
+        ({"enum": ["", 0, None]}, "", ""),
+        (str | None, "", None),
+        (str | None, {"": None}, None),
+        (bool | str, {"": "yes"}, "yes"),
+    ],
+)
+async def test_a_choice_comes_back_as_it_was_given(kind: Any, given: Any, value: Any) -> None:
+    found = await given_back(kind, given)
+    assert (type(found), found) == (type(value), value)
 
 
 class Account(Notes):

@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, Field, RootModel
 
+from agent_brain import Brain, react
 from agent_brain.memories import Message
 from agent_brain.states import (
     AnswerState,
     MalformedOutputError,
     StateDefinitionError,
+    TellState,
     Thought,
     Usage,
     UsageReported,
@@ -286,3 +288,16 @@ async def test_the_output_is_recorded_as_the_schema_names_its_fields():
     await run_state(AnswerState(llm, output_type=Aliased), memory)
 
     assert memory.updates[0][0].content == '{"cityName":"Oslo"}'
+
+
+async def test_an_empty_text_is_an_output_too():
+    llm = ScriptedLLM([Action(name="final_result", args={"value": ""})])
+    result = await Brain(react(llm, output_type=str)).run("What is left?")
+    assert (result.output, result.answer, len(llm.calls)) == ("", "", 1)
+
+
+@pytest.mark.parametrize(("kind", "output"), [(str, ""), (str | None, ""), (int | None, None)])
+async def test_an_empty_text_that_is_told_is_data_where_text_is(kind, output):
+    memory = FakeMemory("What?")
+    done = await run_state(TellState(lambda memory: "", output_type=kind), memory)
+    assert (memory.control.output, done.text) == (output, "")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import AsyncIterator
+from datetime import date
 from enum import Enum
 from pathlib import Path
 from typing import Any, Literal
 
 import anyio
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, Field, SecretStr
 
 from agent_brain import Brain, Memory, Message, MessagesMemory, Net, State, react, tool
 from agent_brain.errors import ScratchError, StateDefinitionError
@@ -233,6 +234,42 @@ async def test_an_object_that_would_be_read_again_as_another_one_is_refused() ->
         with pytest.raises(ScratchError, match=r"Decline\(.*\) would be read again as Accept\("):
             wrong.write(memory)
     assert Said.read(memory).last == Accept(why="near")
+
+
+class Labelled(Notes):
+    a: int = Field(0, alias="A-x")
+    b: int = Field(0, validation_alias="B-x")
+    hidden: int = Field(0, exclude=True)
+    word: SecretStr = SecretStr("")
+    texts: tuple[str, ...] = ()
+
+
+async def test_notes_come_back_with_fields_of_other_names_and_excluded_ones() -> None:
+    memory = FakeMemory("go")
+    for given in ({"A-x": 5}, {"B-x": 5}, {"hidden": 5}, {"word": "s3cret!"}, {"texts": ("x",)}):
+        labelled = Labelled.model_validate(given)
+        labelled.write(memory)
+        assert labelled != Labelled()
+        assert Labelled.read(memory) == labelled
+
+
+@pytest.mark.parametrize("value", [(1, 2), {1, 2}, {1: 2}, b"x", date(2026, 1, 1), [(1, 2)]])
+async def test_what_would_be_read_again_as_another_value_is_refused(value: Any) -> None:
+    class Loose(Notes):
+        anything: Any = None
+
+    with pytest.raises(ScratchError, match=r"'Loose' is not stored, as .* would be read again as"):
+        Loose(anything=value).write(FakeMemory("go"))
+
+
+async def test_a_value_that_its_type_accepts_in_another_form_is_stored_in_that_of_the_type() -> (
+    None
+):
+    heard = Heard()
+    heard.texts = ("one", "two")  # type: ignore[assignment]
+    memory = FakeMemory("go")
+    heard.write(memory)
+    assert Heard.read(memory).texts == ["one", "two"]
 
 
 # Changes by several at once
