@@ -935,6 +935,56 @@ REPORTED = {  # what others say of her, what is made up, and what is not so now
     "far from it": ("I am far from loving gambling", "loving gambling"),
     "sick of it": ("I am sick of gambling", "gambling"),
 }
+ROME = "I live in Rome and love gambling"  # not her words in any of these
+NOT_HERS = {
+    "a chat with times": f"[10:22] Bob: {ROME}\n[10:23] Ann: nice",
+    "one line of a chat": f"[10:22] Bob: {ROME}",
+    "a chat of a messenger": f"12/03/2025, 10:22 - Bob: hi\n{ROME}\n12/03/2025, 10:23 - Ann: nice",
+    "a chat of another messenger": f"[10:22, 3/3/2025] Bob Smith: {ROME}",
+    "a chat without times": f"Here it is:\nBob: {ROME}\nAnn: nice\nBob: yes\nAnn: ok",
+    "a chat of IRC": f"<bob> {ROME}\n<ann> nice",
+    "a chat with a fence in it": f"[10:22] A: x\n```\n[10:23] B: y\n{ROME}\n```",
+    "Bob says that": f"Bob says that {ROME}",
+    "Bob told me that": f"I like tea and Bob Miller told me that {ROME}",
+    "nobody believes that": f"Nobody believes that {ROME}",
+    "a letter": f"The letter states {ROME}",
+    "her boss wrote": f"My boss, who is nice, wrote: {ROME}",
+    "straight single quotation marks": f"Bob says 'I'm Bob. {ROME}'",
+    "said behind the words": f"'{ROME}', said Bob",
+    "said behind other marks": f"“{ROME},” my boss told me.",
+    "said in German": f"Mein Chef sagt, {ROME}",
+    "said in Spanish": f"Bob dice: '{ROME}'",
+    "said in Spanish, without marks": f"Mi jefe dijo que {ROME}",
+    "taken back by a no": f"{ROME}. Actually no.",
+    "taken back by waiting": f"{ROME}. Wait, no.",
+    "taken back within the sentence": f"{ROME}, no wait, I don't",
+    "taken back by a not": f"{ROME} - not.",
+    "taken back by another city": f"{ROME}. No, in Porto.",
+    "taken back by what she means": f"{ROME}. I mean Porto.",
+    "taken back in a sentence": f"{ROME}. No wait, I don't live there.",
+    "taken back in French": f"{ROME}. Non, c'est faux.",
+    "would": "I would live in Rome",
+    "would, if": "I'd live in Rome if I could",
+    "a doubt": f"I doubt that {ROME}",
+    "it is false": f"It is false that {ROME}",
+    "proofread": f"Proofread: {ROME}",
+    "check the spelling": f"Check the spelling of the following text.\n{ROME}",
+    "translate in Italian": f"Traduci in inglese: {ROME}",
+    "translate in Polish": f"Przetłumacz: {ROME}",
+    "translate in Russian": f"Переведи на английский: {ROME}",
+    "translation in Russian": f"Перевод: {ROME}",
+    "translate in Chinese": f"请把这句话翻译成英文：{ROME}",
+    "translate in Portuguese": f"Traduza para o inglês: {ROME}",
+    "translate in Dutch": f"Vertaal naar het Engels: {ROME}",
+    "a fence in a longer fence": f"````\n```\n{ROME}\n````",
+    "a fence with words behind its marks": f"```\nfoo\n```bar\n{ROME}\n```",
+    "a full-width mark of a quoted line": f"＞ {ROME}",
+}
+assert not REPORTED.keys() & NOT_HERS.keys()
+REPORTED |= {
+    name: (text, next(q for q in (ROME, "live in Rome") if q in text))
+    for name, text in NOT_HERS.items()
+}
 for name, (text, quote) in REPORTED.items():
     learning(
         name,
