@@ -980,11 +980,7 @@ NOT_HERS = {
     "a fence with words behind its marks": f"```\nfoo\n```bar\n{ROME}\n```",
     "a full-width mark of a quoted line": f"＞ {ROME}",
 }
-assert not REPORTED.keys() & NOT_HERS.keys()
-REPORTED |= {
-    name: (text, next(q for q in (ROME, "live in Rome") if q in text))
-    for name, text in NOT_HERS.items()
-}
+REPORTED |= {name: (text, "live in Rome") for name, text in NOT_HERS.items()}
 for name, (text, quote) in REPORTED.items():
     learning(
         name,
