@@ -75,8 +75,12 @@ def is_amount(value: Any, *, zero: bool = False) -> bool:
 
 
 def error_details(error: ValidationError) -> list[ErrorDetails]:
-    """Return what pydantic found wrong, without its links, contexts and inputs."""
-    return error.errors(include_url=False, include_context=False, include_input=False)
+    """Return what pydantic found wrong, without its links, contexts and inputs.
+
+    Defaults that could not be made, as other fields are wrong, are left out.
+    """
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    return [each for each in found if each["type"] != "default_factory_not_called"]
 
 
 PLAIN = "plain"  # the type of an error whose message alone says what is wrong

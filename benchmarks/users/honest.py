@@ -103,6 +103,26 @@ STATEMENTS = [
     ("My mum passed away in 2020", "Mother died in 2020", ""),
     ("It takes me an hour to get to work", "Commute: one hour", ""),
     ("Ben and I got married last June", "Is married to Ben since June 2024", ""),
+    # beside what others say, and in forms that look like it
+    ("Name: Ann Miller\nHome: Porto\nJob: nurse", "Lives in Porto", "Home: Porto"),
+    ("Update: I live in Porto.\nQuestion: what is the weather?", "Lives in Porto", "I live in Porto"),
+    ("10:22 is late for me: I get up at 6", "Gets up at 6", "I get up at 6"),
+    ("Bob says I'm late. I live in Porto", "Lives in Porto", "I live in Porto"),
+    ("I told Bob that I live in Porto", "Lives in Porto", ""),
+    ("As I said, I live in Porto", "Lives in Porto", ""),
+    ("My wife writes novels, and I live in Porto", "Lives in Porto", "I live in Porto"),
+    ("My boss thinks I live in Rome, but I live in Porto", "Lives in Porto", "I live in Porto"),
+    ("My favourite film is 'Roman Holiday'", "Favourite film: Roman Holiday", ""),
+    ("Ich habe Bob gesagt, dass ich in Porto wohne", "Wohnt in Porto", "ich in Porto wohne"),
+    ("I live in Oslo. No, in Porto.", "Lives in Porto", "No, in Porto"),
+    ("I live in Oslo. No wait, I live in Porto.", "Lives in Porto", "I live in Porto"),
+    ("I live in Porto. No, thanks, I need no map.", "Lives in Porto", "I live in Porto"),
+    ("I live in Porto, not in Rome.", "Lives in Porto", "I live in Porto"),
+    ("I live in Porto and would like a hotel in Faro", "Lives in Porto", "I live in Porto"),
+    ("There is no doubt that I live in Porto", "Lives in Porto", "I live in Porto"),
+    ("Proofreading is my job, I work in Porto", "Works in Porto", "I work in Porto"),
+    ("```\ncode\n```\nI live in Porto", "Lives in Porto", "I live in Porto"),
+    ("I use ``` for code.\nI live in Porto", "Lives in Porto", "I live in Porto"),
 ]  # fmt: skip
 WEATHER = (
     "Porto today: 21 degrees, sunny. People who live in the city like to go out for dinner. "

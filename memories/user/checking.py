@@ -24,12 +24,8 @@ from agent_brain.memories.user.facts import (
     Source,
     as_name,
 )
-from agent_brain.memories.user.origins import (
-    data_in,
-    has_quote,
-    origin_of,
-    own_words,
-)
+from agent_brain.memories.user.origins import has_quote, origin_of, own_words
+from agent_brain.memories.user.quoting import data_in
 from agent_brain.memories.user.stating import states
 from agent_brain.memories.user.wording import Said, lowered, said_by
 

@@ -93,7 +93,9 @@ _WISH = re.compile(
     (?:(?:want|wanted|wish|hope|hoping|like|love|dream|dreaming|think|thinking|plan|planning
     | intend|consider|considering|going|about)\ (?:to|of|about)?\s*
     | wanna | gonna | may | could | might)\s*(?P<what>\S.*)$
-    |\b(?:i|we)(?:['’]ll|\ will|\ shall)\s+(?P<will>\S.*)$""",
+    |\b(?:i|we)(?:['’]ll|\ will|\ shall
+    | (?:['’]d|\ would)(?!\ (?:rather|prefer|appreciate|recommend|suggest|say|never|not)\b))
+    \s+(?P<will>\S.*)$""",
     _FLAGS,
 )
 _LIKES = re.compile(r"\b(?:i|we) (?:\w+ly )?(?:like|love)(?: to)?\b")  # tells what holds

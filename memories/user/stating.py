@@ -15,6 +15,7 @@ from agent_brain.memories.recall.tokenizer import ENGLISH, runs
 from agent_brain.memories.user.facts import Fact
 from agent_brain.memories.user.misreading import is_misread
 from agent_brain.memories.user.origins import NOT, NOT_ELSEWHERE, is_negative, plain, words_of
+from agent_brain.memories.user.reporting import unreported
 
 _FLAGS = re.IGNORECASE | re.VERBOSE
 _END = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])|\n+")  # of a sentence
@@ -61,31 +62,24 @@ _SUPPOSES = re.compile(
     .*?(?=[,;:，；：]|\s[-–—]+\s|\bthen\b|\bdann\b|$)""",
     _FLAGS,
 )
-# What somebody else is said to say, and what is made up, up to the end of the sentence.
-_REPORTS = re.compile(
-    r"""\b(?:
-    (?:he|she|they|you|people|every(?:one|body)|some(?:one|body)|friends?
-      | (?:the|this|that|a|an)\ (?:\w+\ )?(?:page|web\s?site|site|article|document|e?mail|message
-        | post|book|novel|song|text|story|ad|tool|bot|assistant|ai|model|search|results?))
-    \ (?:also\ |always\ |just\ )?(?:says?|said|thinks?|thought|claims?|claimed|believes?|believed
-      | writes?|wrote|states?|stated|goes|tells?\ (?:me|us)|told\ (?:me|us)|insists?)\b
-    | i\ (?:was|am|have\ been)\ told\b | according\ to\b
-    | in\ (?:my|the|a)\ (?:\w+\ )?(?:novel|story|book|poem|game|dreams?|nightmare|play|film|movie)\b
-    | (?:write|tell|invent|make\ up|continue)\ (?:me\ )?(?:a|an|the|this|my)\ (?:\w+\ )?
-      (?:story|poem | song|tale|novel|joke|dialogue|scene|script|limerick|haiku|sentence)\b
-    | (?:an?|the|this)\ example\b | let['’]?s\ play\b | role-?play\b
-    ).*$""",
-    _FLAGS | re.DOTALL,
-)
 _TAKES_BACK = re.compile(
-    r"""(?:^|[,;:.…–—-]\s*|\b(?:no|nope|wait|sorry|actually|but|nein)\s+)
-    (?:(?:that|this|it)(?:['’]s|\s+is|\s+was)\s+(?:\w+\s+)?
+    r"""(?:^|[,;:.…–—-]\s*|\b(?:no|nope|wait|sorry|actually|but|nein|non)[,\s]+)
+    (?:(?:(?:that|this|it)(?:['’]s|\s+is|\s+was)\s+(?:\w+\s+)?
         (?:wrong|false|untrue|incorrect|a\ lie|a\ joke|not\s+(?:true|right|correct|so))
     | (?:that|this|it)\s+(?:is|was)n['’]t\s+(?:true|right|correct|so)
     | (?:(?:i['’]m|i\s+am|i\s+was)\s+)?(?:just|only)\s+(?:kidding|joking)
     | (?:scratch|strike)\s+that | not\s+true | i\s+(?:lied|misspoke)
-    | (?:das\s+)?stimmt\s+nicht | das\s+ist\s+falsch | eso\s+no\s+es\s+(?:verdad|cierto|así))
-    (?=\s*(?:[,;.!?:…]|$|\s[-–—]))""",
+    | (?:das\s+)?stimmt\s+nicht | das\s+ist\s+(?:falsch|nicht\s+wahr) | nein,?\s+doch\s+nicht
+    | (?:eso\s+)?no\s+es\s+(?:verdad|cierto|así) | (?:es|é)\s+(?:falso|mentira)
+    | c['’]est\s+faux | (?:ce\s+)?n['’]est\s+pas\s+vrai | non\s+è\s+vero
+    | (?:wait|actually|oh|moment),?\s+(?:no|nein) | no,?\s+wait | nein,?\s+moment
+    | actually,?\s+i(?:\s+\w+|['’]\w+)?(?:n['’]t|\s+not)(?:\s+\w+\s+there)?)
+    (?=\s*(?:[,;.!?:…]|$|\s[-–—]|\bi\b))
+    | not(?=[\s.!…]*$)
+    # "No, in Porto", "I mean Porto": a few words to the end take the place of others
+    | (?:(?:no|nein|non|nope),|i\s+meant?|correction:)\s+
+      (?=(?:(?:in|at|on|to|from|for|with|auf|en|à|au|em)\s+\w|(?-i:[A-Z])\w|\d)
+      [\w'’-]*(?:,?\s+[\w'’-]+)?[\s.!]*$)(?!(?:thanks?|thank\s+you)\b|i\b))""",
     _FLAGS,
 )
 POLITE = frozenset(
@@ -169,7 +163,7 @@ def _told(sentence: str) -> str:
         if _CONFIRM.match(asked):  # "I live in Porto, don't I?"
             return ""
         sentence = ", ".join(clause for clause in clauses if not _ASKS.match(clause))
-    return _REPORTS.sub("", _SUPPOSES.sub("", sentence))
+    return unreported(_SUPPOSES.sub("", sentence))
 
 
 def _denied(told: str, quote: str, text: str) -> bool:

@@ -254,7 +254,7 @@ class UserMemory(AsyncResource):
                     fact = Fact(origin=Origin.ASSISTANT, **fields)
         except ValidationError as error:
             problems = "; ".join(error_lines(error, "the fact"))
-            raise MemoryUseError(f"remember({text!r}): {problems}") from error
+            raise MemoryUseError(f"remember({text!r:.100}): {problems}") from error
         return await self.store(fact)
 
     async def correct(self, fact_id: str, text: str) -> Fact:
@@ -651,7 +651,8 @@ class UserMemory(AsyncResource):
         Raises:
             MemoryUseError: It is not what :meth:`export` returns; nothing was added.
         """
-        if not isinstance(data, dict) or data.get("version") != 1:
+        known = isinstance(data, dict) and data.get("version") == 1
+        if not known or not {"facts", "blocks"} & data.keys():
             raise MemoryUseError("load() takes what export() returned, in version 1")
         try:
             facts = [Fact.model_validate(each) for each in data.get("facts", ())]

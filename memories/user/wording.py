@@ -68,7 +68,7 @@ def lowered(
     marked = {stem for word in _marked(text, own) for stem in stems_of(word)}
     titled = [words for title in titles if (words := stems_of(title) - said)]
     claimed = stems_of(text) - stems_of(stated(own))
-    asked = bool(claimed & said)
+    asked = bool(claimed & content & said)
     found = Origin.USER
     for other in others:
         new = {stem for stem in stems - said if not (other.repeats and _is_alike(stem, said))}

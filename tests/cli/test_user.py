@@ -84,12 +84,15 @@ def test_what_is_known_moves_as_a_file_between_processes(place, tmp_path):
 
 
 def test_mistakes_are_told(place, tmp_path):
+    empty = tmp_path / "empty.json"
+    empty.write_text('{"version": 1}')
     for args, told in (
         (("history", "fact_0"), "No fact has the ID 'fact_0'"),
         (("correct", "fact_0", "x"), "No fact has the ID 'fact_0'"),
         (("forget", "--yes"), "Choose what to forget"),
         (("forget", "--text", "a b c", "--slot", "home", "--yes"), "Choose what to forget"),
         (("import", str(place)), "is not"),
+        (("import", str(empty)), "takes what export() returned"),
     ):
         done = user(args[0], place, *args[1:])
         assert done.exit_code == 2, args

@@ -144,6 +144,101 @@ async def test_what_is_to_be_translated_is_not_the_users_word(message: str, text
     assert await origins_of(message, text, text) in (["document"], [])
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        "2025-03-12 10:22 Bob: {}",
+        "[3/12/25, 10:22:01 PM] Bob Smith: {}",
+        "[22:01:03] <@bob> {}",
+        "Bob (10:22): {}",
+        "- Bob: hi\n- Ann: {}\n- Bob: ok",
+        "Bob: hi\n{}\nAnn: nice\nBob: ok",
+        "Bob: hi\n\nAnn: {}\n\nBob: ok",
+        "My parents say {}",
+        "Bob said, {}",
+        "Bob has told everyone that {}",
+        "The very long letter from the old bank in Porto says that {}",
+        "Bob: 'Hi. {}'",
+        "‘{},’ says Bob",
+        "Translate to German '{}'",
+        "Correct the following text.\n\n{}",
+        "Please translate into Italian the text below.\n{}",
+        "Traduce al inglés: {}",
+        "Перевод: {}",
+        "翻译：{}",
+        "   ~~~~\n~~~\n{}\n~~~~",
+        "```\nls\n    ```\n{}\n```",
+        "Look: ```\n{}",
+        "{}. Oh no, in Lisbon.",
+        "{}... NOT",
+        "{}. No, Lisbon.",
+        "{}. Ce n'est pas vrai.",
+        "It is simply not true that {}",
+        "It is a lie that {}",
+    ],
+)
+async def test_what_others_say_or_the_user_takes_back_is_not_stated(message: str) -> None:
+    text = message.format("I live in Rome")
+    assert await origins_of(text, "I live in Rome", "Lives in Rome") in (
+        ["document"],
+        ["assistant"],
+        [],
+    )
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Name: Ann\nHome: {}\nJob: I am a nurse",
+        "Context: {}\nTask: find a hotel\nFormat: list",
+        "Q: Where do you live?\nA: {}",
+        "10:22 is late for me: {}",
+        "Monday 10:00: gym\n{}",
+        "That said, {}",
+        "As Bob says, {}",
+        "I already told you that {}",
+        "My bank told me, so {}",
+        "My home was the United States, {}",
+        "Tell Bob that {}",
+        "My doctor told me stories, {}",
+        "I said 'no' to Bob. {}",
+        'My favourite book "Dune" says a lot. {}',
+        "Translation is my job: {}",
+        "Check the spelling of my name. {}",
+        "Read the following.\n{}",
+        "Run ```ls``` please. {}",
+        "```ls```\n{}",
+        "~~~\n```\n~~~\n{}",
+        "- x\n  ```\n  ls\n  ```\n{}",
+        "No. {}",
+        "Actually no. {}",
+        "{}. No, Ann does not.",
+        "{}. No kids.",
+        "{}. I mean it.",
+        "{}. Not far from the station.",
+        "{}. Actually, I do not need a visa.",
+        "I would like to add that {}",
+        "It is true that {}",
+        "No doubt {}",
+    ],
+)
+async def test_what_looks_like_the_words_of_others_is_the_users(message: str) -> None:
+    text = message.format("I live in Rome")
+    assert await origins_of(text, "I live in Rome", "Lives in Rome") == ["user"]
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["Bob says that I live in Rome", "[10:22] Bob: I live in Rome", "I live in Rome - not."],
+)
+async def test_a_model_does_not_remember_what_others_say_as_the_users_word(message: str) -> None:
+    user = UserMemory(mode="agent")
+    call = Action(name="remember", args={"text": "Lives in Rome", "quote": "I live in Rome"})
+    async with Brain("react", llm=ScriptedLLM([[call], "Done"]), user=user) as brain:
+        await brain.run(message)
+    assert [fact.origin for fact in await user.facts(status="all")] in (["assistant"], ["document"])
+
+
 async def test_the_task_of_a_brain_as_a_tool_is_not_the_users_word() -> None:
     inner = ScriptedLLM(["Done"])
     scout = Brain("react", llm=inner).as_tool("scout", "Finds out")

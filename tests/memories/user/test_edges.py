@@ -200,3 +200,22 @@ async def test_characters_that_no_database_takes_are_left_out() -> None:
     assert (fact.text, fact.slot, fact.about) == ("Likes tea", "drink", "Ann")
     with pytest.raises(MemoryUseError, match="text"):
         await user.remember("\x00")
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"text": ""}, "remember(''): text: "),
+        ({"text": None}, "remember(None): text: "),
+        ({"text": "x" * 100_000}, f"remember('{'x' * 99}): text: "),
+        ({"text": "Likes tea", "slot": ""}, "remember('Likes tea'): slot: "),
+        ({"text": "Likes tea", "about": ""}, "remember('Likes tea'): about: "),
+        ({"text": "Likes tea", "kind": "foo"}, "remember('Likes tea'): kind: "),
+    ],
+)
+async def test_an_error_says_only_what_is_wrong(fields: dict[str, str], told: str) -> None:
+    with pytest.raises(MemoryUseError) as raised:
+        await UserMemory().remember(**fields)  # type: ignore[arg-type]
+    assert str(raised.value).startswith(told)
+    assert "valid_from" not in str(raised.value)
+    assert ";" not in str(raised.value)

@@ -72,6 +72,9 @@ WRONG = [  # what the user says, and what a model makes of it
     ("My friend moved to Oslo", "Moved to Oslo"),
     ("My mother speaks Polish", "Speaks Polish"),
     ("Our son plays chess", "Plays chess"),
+    ("I would live in Oslo", "Lives in Oslo"),
+    ("I'd live in Oslo if I could", "Lives in Oslo"),
+    ("I'd buy a Volvo", "Drives a Volvo"),
 ]
 RIGHT = [
     ("I have lived in Rome since 2010", "Lives in Rome"),
@@ -134,6 +137,9 @@ RIGHT = [
     ("I lost my mother in 2020", "Mother died in 2020"),
     ("I was a nurse and still am a nurse", "Is a nurse"),
     ("My favourite colour is green", "Favourite colour is green"),
+    ("I'd prefer a window seat", "Prefers a window seat"),
+    ("I would appreciate short answers", "Appreciates short answers"),
+    ("I would never eat meat", "Never eats meat"),
 ]
 
 
