@@ -564,6 +564,9 @@ class Engine:
     async def _stop(self, reason: StopReason) -> Node | None:
         """Stop the run; return the fallback state, if there is one and time is left."""
         self.reason = reason
+        if self._unwritten and self.path:  # the end of a net inside is not the end of the run
+            await self.memory.checkpoint()
+            self._unwritten = False
         if reason in (StopReason.STOPPED, StopReason.PAUSED):  # open calls run when it is resumed
             return None
         await close_open_calls(self.memory, reason.clause)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, dataclass, field
+from itertools import chain
 from typing import Any
 
 from agent_brain.common.text import clean
@@ -54,7 +55,7 @@ class StepRecorder:
     as_thoughts: bool  # text is streamed as thoughts
     asks: bool  # the net can wait for a person
     _text: list[str] = field(default_factory=list)  # of the last step that streamed any
-    open_responses: dict[str | None, ResponseStarted] = field(default_factory=dict)
+    open_responses: dict[str | None, list[ResponseStarted]] = field(default_factory=dict)
     _counted: set[str | None] = field(default_factory=set)  # cut off, before their event
     _answered_by: str | None = None  # the model response that the last text is from
     finish_reason: str | None = None
@@ -150,11 +151,13 @@ class StepRecorder:
 
     def _note_response(self, event: ResponseStarted) -> Event:
         if event.response_id not in self._counted:
-            self.open_responses[event.response_id] = event
+            self.open_responses.setdefault(event.response_id, []).append(event)
         return event
 
     def _note_usage(self, event: UsageReported) -> Event:
-        self.open_responses.pop(event.response_id, None)
+        if started := self.open_responses.pop(event.response_id, None):
+            if len(started) > 1:  # such as those without an ID
+                self.open_responses[event.response_id] = started[1:]
         self.budget.spend(event.usage, event.purpose)
         if event.purpose is not None:  # a call of the memory says nothing to the reader
             return event
@@ -204,7 +207,7 @@ class StepRecorder:
         """Count the model calls that were closed or cancelled before they reported their usage."""
         if self.open_responses:
             cut, self.open_responses = self.open_responses, {}
-            for event in cut.values():
+            for event in chain.from_iterable(cut.values()):
                 self.budget.spend(Usage(), event.purpose)
         if self._counted:
             self._counted.clear()

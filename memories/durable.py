@@ -219,7 +219,10 @@ class DurableMemory(Retagged, WrappingMemory):
     ) -> None:
         """Start a turn and a run of it, in one write."""
         goal, before = as_message(goal), checked_messages(before)
-        if is_replaced(type(self), "set_goal") or (before and is_replaced(type(self), "update")):
+        kind = type(self)
+        if is_replaced(kind, "set_goal", kind.set_goal) or (
+            before and is_replaced(kind, "update", kind.update)
+        ):
             if before:
                 await self.update([*before])
             await begin_by_set_goal(self, goal, Beginning(run_id, state))

@@ -274,7 +274,10 @@ class StoredMemory(Retagged, Exported):
             SessionConflictError: Another memory has written to the session; nothing has changed.
         """
         beginning = Beginning(run_id, state, checked_messages(before) if before else ())
-        if is_replaced(type(self), "set_goal") or (before and is_replaced(type(self), "update")):
+        kind = type(self)
+        if is_replaced(kind, "set_goal", kind.set_goal) or (
+            before and is_replaced(kind, "update", kind.update)
+        ):
             await begin_by_set_goal(self, goal, beginning)
             return
         if not self.store.settled or self.store.readonly:
@@ -434,7 +437,9 @@ class StoredMemory(Retagged, Exported):
 
         Where a subclass replaces ``checkpoint`` and not this, it is called at once.
         """
-        if self._in_step and not is_replaced(type(self), "checkpoint", "_checkpoint_later"):
+        if self._in_step and not is_replaced(
+            type(self), "checkpoint", type(self).checkpoint, "_checkpoint_later"
+        ):
             await self.store.checkpoint(self.control, hold=True)
         else:
             await self.checkpoint()

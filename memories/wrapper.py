@@ -131,7 +131,10 @@ class WrappingMemory(Exported):
         self, goal: Message, run_id: str, state: str, *, before: Sequence[Message] = ()
     ) -> None:
         """Start a turn and a run of it, with the methods that a subclass has replaced."""
-        if is_replaced(type(self), "set_goal") or (before and is_replaced(type(self), "update")):
+        kind = type(self)
+        if is_replaced(kind, "set_goal", kind.set_goal) or (
+            before and is_replaced(kind, "update", kind.update)
+        ):
             await begin_by_set_goal(self, goal, Beginning(run_id, state, before))
         else:
             await self.inner.begin(goal, run_id, state, before=before)
@@ -143,7 +146,7 @@ class WrappingMemory(Exported):
 
     async def _checkpoint_later(self) -> None:
         """Make a step durable with what is written next."""
-        if is_replaced(type(self), "checkpoint", "_checkpoint_later"):
+        if is_replaced(type(self), "checkpoint", type(self).checkpoint, "_checkpoint_later"):
             await self.checkpoint()
         else:
             await self.inner._checkpoint_later()

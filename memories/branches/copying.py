@@ -65,7 +65,8 @@ class Copying(ABC):
 
 async def copy_of(memory: Memory, copying: Copying) -> Memory:
     """Return a copy of a memory that another one is over; its class may have a ``fork``."""
-    if isinstance(copying, Fork | Branch) and is_replaced(type(memory), "fork", "_copied"):
+    kind = type(memory)
+    if isinstance(copying, Fork | Branch) and is_replaced(kind, "fork", kind.fork, "_copied"):
         return await memory.fork()
     return await memory._copied(copying)
 

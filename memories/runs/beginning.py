@@ -29,10 +29,16 @@ class Beginning:
 
 
 @lru_cache(maxsize=256)
-def is_replaced(memory: type[Memory], method: str, by: str = "begin") -> bool:
+def is_replaced(memory: type[Memory], method: str, now: object, by: str = "begin") -> bool:
     """Return whether a subclass has replaced ``method``, which ``by`` stands in for.
 
     That is a subclass of the class whose ``by`` the memory has.
+
+    Args:
+        memory: The class of the memory.
+        method: The name of the method.
+        now: The method, as a class may be changed after it was looked at.
+        by: The name of the method that stands in for it.
     """
     for kind in memory.__mro__:
         if by in vars(kind):
@@ -51,7 +57,9 @@ async def begin_by_set_goal(memory: Memory, goal: Message, beginning: Beginning)
     while inner.wrapped:
         inner = inner.wrapped[0]
     before = beginning.before
-    if before and (is_replaced(type(memory), "update") or not inner.begins_with_goal):
+    if before and (
+        is_replaced(type(memory), "update", type(memory).update) or not inner.begins_with_goal
+    ):
         await memory.update([*before])
         before = ()
     earlier = await inner._before_turn()

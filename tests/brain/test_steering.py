@@ -329,6 +329,25 @@ async def test_a_message_is_told_before_a_stop_inside_a_subnet():
     assert run.result.stop_reason == "stopped"
 
 
+@pytest.mark.parametrize("reason", ["stopped", "max_steps"])
+async def test_the_end_of_a_step_is_told_where_a_stored_run_stops_inside_a_subnet(tmp_path, reason):
+    inner = react(ScriptedLLM([doubling(2), "four"]))
+    net = Net({Outer.INNER: SubnetState(inner, on_done=None)})
+    limits = Limits(max_steps=1) if reason == "max_steps" else Limits()
+    left = []
+    async with SQLiteJournal(tmp_path / "a.db") as journal:
+        brain = Brain(net, MessagesMemory([double], journal=journal), limits=limits)
+        async with brain.stream("2 times 2?") as run:
+            async for event in run:
+                if isinstance(event, ActionRequested) and reason == "stopped":
+                    run.stop()
+                if isinstance(event, StateExited):
+                    left.append(event.at.state)
+        assert (run.result.stop_reason, left) == (reason, ["REASONING", "INNER"])
+        if reason == "stopped":
+            assert (await brain.resume()).answer == "four"
+
+
 async def test_a_run_that_has_ended_ignores_stop_and_cancel():
     brain = asked("yes")
     async with brain.stream("go") as run:

@@ -18,6 +18,7 @@ from agent_brain.states import (
     Event,
     Finish,
     GuardedState,
+    ResponseStarted,
     StreamItem,
     StructuredRequest,
     TextDelta,
@@ -288,3 +289,16 @@ async def test_what_is_neither_text_nor_event_nor_work_is_an_error_that_says_so(
 
 def test_work_is_not_an_event() -> None:
     assert not isinstance(ScriptedLLM().call(HELLO), Event)
+
+
+async def test_responses_without_ids_are_counted_one_by_one() -> None:
+    async def calls(memory: Memory) -> AsyncIterator[StreamItem]:
+        yield ResponseStarted(model="first")
+        yield ResponseStarted(model="second")
+        yield UsageReported(Usage(1, 1))
+        raise ValueError("cut off")
+
+    asking = brain(calls)
+    with pytest.raises(ValueError, match="cut off"):
+        await asking.run("go")
+    assert asking.memory.control.spent.requests == 2

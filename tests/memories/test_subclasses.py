@@ -93,6 +93,20 @@ async def test_a_run_sets_its_goal_as_the_subclass_does(
         assert b"Is my PIN 4711?" not in (tmp_path / "a.db").read_bytes()
 
 
+async def test_a_method_that_is_replaced_after_a_run_is_used_by_the_next() -> None:
+    class Own(MessagesMemory):
+        """Replaces nothing yet."""
+
+    async def set_goal(self: Own, goal: str | Message) -> None:
+        assert isinstance(goal, Message)
+        await MessagesMemory.set_goal(self, hidden(goal))
+
+    memory = Own()
+    await run(memory)
+    Own.set_goal = set_goal  # type: ignore[method-assign]
+    assert (await run(memory))[0] == "Is my PIN ****?"
+
+
 async def test_a_member_of_a_team_sets_its_goal_as_its_memory_does() -> None:
     from agent_brain.memories import SharedMemory
 
