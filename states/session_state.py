@@ -199,7 +199,8 @@ def _difference(value: Any, again: Any) -> str:
 
 def _is_opaque(value: Any, again: Any) -> bool:
     """Return whether objects are of one class whose instances do not compare by what they hold."""
-    return type(value) is type(again) and type(value).__eq__ is object.__eq__
+    compares: Any = type(value).__eq__
+    return type(value) is type(again) and compares is object.__eq__
 
 
 def _lock_of(memory: Memory) -> threading.RLock:

@@ -143,7 +143,8 @@ def _type_of(kind: AnswerKind) -> AnswerType:
 
 def _members_of(kind: AnswerKind) -> dict[str, Enum]:
     """Return the members of an Enum, or of one that may be left open, by their JSON."""
-    choices = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+    origin: Any = get_origin(kind)
+    choices = get_args(kind) if origin in (Union, UnionType) else (kind,)
     kinds = [each for each in choices if each is not type(None)]
     if not (len(kinds) == 1 and isinstance(kinds[0], type) and issubclass(kinds[0], Enum)):
         return {}

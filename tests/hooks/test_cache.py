@@ -159,7 +159,7 @@ async def test_calls_of_tools_are_kept_where_they_are_named() -> None:
 
 
 async def test_an_answer_that_is_a_picture_is_kept() -> None:
-    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+    picture: Any = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
     llm = ScriptedLLM([[Finish("stop", metadata={"images": [picture]})]])
     cache = CallCache()
 

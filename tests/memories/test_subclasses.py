@@ -103,7 +103,7 @@ async def test_a_method_that_is_replaced_after_a_run_is_used_by_the_next() -> No
 
     memory = Own()
     await run(memory)
-    Own.set_goal = set_goal  # type: ignore[method-assign]
+    Own.set_goal = set_goal  # type: ignore[method-assign, assignment]
     assert (await run(memory))[0] == "Is my PIN ****?"
 
 

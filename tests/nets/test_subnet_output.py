@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from enum import Enum
 from typing import Any, Literal
 
@@ -134,7 +134,7 @@ async def test_the_output_of_a_subnet_whose_answer_is_joined_is_not() -> None:
 async def test_branches_say_whether_they_have_made_an_output() -> None:
     told: list[tuple[Any, bool]] = []
 
-    def join(memory: Memory, branches: list[Branch]) -> str:
+    def join(memory: Memory, branches: Sequence[Branch]) -> str:
         told.extend((branch.output, branch.has_output) for branch in branches)
         return "joined"
 

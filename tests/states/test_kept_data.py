@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
 from typing import Any, ClassVar
 
 import pytest
-from pydantic import BaseModel, Field, SecretStr
+from pydantic import BaseModel, Field, JsonValue, SecretStr
 
 from agent_brain import Brain, Limits, Memory, Net, SubnetState, react
 from agent_brain.errors import StateDefinitionError
@@ -31,7 +32,7 @@ class Login(BaseModel):
     word: SecretStr = Field(SecretStr(""), serialization_alias="WORD")
 
 
-LOGIN = {"name": "Ann", "pin": 5, "word": "s3cret!"}
+LOGIN: dict[str, JsonValue] = {"name": "Ann", "pin": 5, "word": "s3cret!"}
 
 
 class Known(Notes):
@@ -79,11 +80,11 @@ async def test_values_of_a_json_schema_are_kept_in_a_field_for_anything() -> Non
 
 
 async def test_items_that_had_finished_come_back_with_excluded_fields() -> None:
-    args = {"name": "Ann", "pin": 5, "word": "s3cret!"}
+    args: dict[str, JsonValue] = {"name": "Ann", "pin": 5, "word": "s3cret!"}
     llm = ScriptedLLM([Action(name="final_result", args=args)] * 2)
     seen: list[Any] = []
 
-    def join(memory: Memory, results: list[MapResult]) -> str:
+    def join(memory: Memory, results: Sequence[MapResult]) -> str:
         seen.extend(result.output for result in results)
         return "joined"
 

@@ -143,4 +143,4 @@ async def test_tags_and_pins_stay_where_only_an_id_contains_the_text() -> None:
 
     async with MessagesMemory(journal=journal) as memory:
         (message,) = await memory.messages()
-    assert (message.tags, message.pinned) == ({"shopping"}, True)
+    assert (message.tags, message.pinned) == (frozenset({"shopping"}), True)
