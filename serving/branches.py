@@ -77,12 +77,17 @@ def choices_in(
         ways = [branch.of, *(b.session for b in branches if b.message == branch.message)]
         line = _line(branches, session, branch.step)
         along = next((each for each in line if each in ways), None)
-        ways = [each for each in ways if each in existing or each == along]
-        if along is not None and len(ways) > 1:
-            at = ways.index(along)
-            ways[at] = along if along in existing else session
+        if along is None:
+            continue
+        goes = {along: session}  # if the session that took a way first was deleted, another one
+        for each in existing:
+            way = next((w for w in _line(branches, each, branch.step) if w in ways), None)
+            if way is not None:
+                goes.setdefault(way, each)
+        shown = {way: way if way in existing else goes[way] for way in ways if way in goes}
+        if len(shown) > 1:
             message = branch.message if along == branch.of else own[along]
-            found[message] = Choice(ways, at)
+            found[message] = Choice([*shown.values()], [*shown].index(along))
     return found
 
 

@@ -468,7 +468,8 @@ class Sessions:
         assert self._catalog is not None
         async with AsyncExitStack() as stack:
             memory = await stack.enter_async_context(users.alone(owner))
-            if which == {"everything": True} and fact_id is None:
+            chosen = {name: value for name, value in which.items() if value is not None}
+            if chosen == {"everything": True} and fact_id is None:
                 for info in await self.list(user=user, tenant=tenant):
                     await self.delete(info.id, user=user, tenant=tenant)
             for key in self._open_keys(owner):

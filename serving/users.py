@@ -193,7 +193,10 @@ def check_user_like(user: object) -> None:
     if isinstance(user, Mapping):
         if own := sorted({"journal", "tenant"} & user.keys()):
             raise BrainDefinitionError(f"user={own}: the sessions choose these")
-        UserMemory(**user)  # errors are reported now, not to the first user
+        try:
+            UserMemory(**user)  # errors are reported now, not to the first user
+        except TypeError as error:
+            raise BrainDefinitionError(f"user={dict(user)!r}: {error}") from None
     elif not callable(user):
         raise BrainDefinitionError(
             f"user={user!r}: options of UserMemory, or a function of a tenant that returns one"
@@ -209,7 +212,8 @@ def user_of(user: UserLike, journal: Journal, owner: str) -> UserMemory:
     if isinstance(user, Mapping):
         return UserMemory(**user, journal=journal, tenant=owner)
     memory = user(owner)
-    if memory.tenant != owner or memory.journal is None:
+    given: object = memory
+    if not isinstance(given, UserMemory) or memory.tenant != owner or memory.journal is None:
         raise BrainDefinitionError(
             f"user= returned {memory!r} for {owner!r}: it must be UserMemory(tenant={owner!r}, "
             "journal=…), with the journal of the sessions"

@@ -135,7 +135,9 @@ class Performance:
     async def _continue(self, memory: Memory) -> Outcome:
         """Begin or continue the run in the memory of its session."""
         part, control, state = self.part, memory.control, self._log.state
-        mine = control.run_id == part.run_id
+        ended = control.status not in ("running", "waiting")
+        was_deleted = ended and not (state.last or state.starts)  # and its ID is used again
+        mine = control.run_id == part.run_id and not was_deleted
         if part.wakes and not mine:  # another run has begun while it slept
             return Outcome.of(unbegun(part.key, StopReason.CANCELLED))
         if not mine and (state.last or part.resumes):

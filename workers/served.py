@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import AsyncExitStack, aclosing
+from contextlib import AsyncExitStack, aclosing, suppress
 from typing import TYPE_CHECKING, Any, Self
 
 import anyio
@@ -12,7 +13,13 @@ from typing_extensions import Unpack
 
 from agent_brain.brain import Brain
 from agent_brain.common.ids import new_id
-from agent_brain.errors import BrainDefinitionError, BrainUseError, SessionsClosedError
+from agent_brain.errors import (
+    BrainDefinitionError,
+    BrainUseError,
+    RunConflictError,
+    RunNotFoundError,
+    SessionsClosedError,
+)
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
 from agent_brain.one_run import RunOptions
@@ -197,6 +204,18 @@ class QueueSessions(Sessions):
     async def __aenter__(self) -> Self:
         self._client = await self._stack.enter_async_context(self._queue.client())
         return await super().__aenter__()
+
+    async def delete(
+        self, session: str, *, user: str | None = None, tenant: str | None = None
+    ) -> None:
+        """As :meth:`Sessions.delete`; the runs of the session are removed from the queue too."""
+        await super().delete(session, user=user, tenant=tenant)
+        owner = owner_of(user, tenant)
+        for info in await self.client.list(tenant=owner, session=session, limit=sys.maxsize):
+            with suppress(RunConflictError, RunNotFoundError):  # it is active, or was deleted
+                run = await self.client.get(info.id, tenant=owner)
+                await run.cancel()  # if it waits
+                await run.delete()
 
     async def forget(self, text: str, *, user: str | None = None, tenant: str | None = None) -> int:
         """As :meth:`Sessions.forget`; runs that have ended are removed from the queue too."""

@@ -38,11 +38,13 @@ def checked_tokens(
     """Return the users by their tokens.
 
     Raises:
-        BrainDefinitionError: A token is not printable ASCII text.
+        BrainDefinitionError: A token is not printable ASCII text, or a user has no name.
     """
     tokens: dict[str, str | None] = {token: user} if isinstance(token, str) else dict(token or {})
     for each in tokens:
         check_token(each)
+    if "" in (user, *tokens.values()):
+        raise BrainDefinitionError("A user has no name: give another text than '', or leave it out")
     return tokens
 
 

@@ -133,6 +133,15 @@ async def test_a_deleted_branch_is_none_to_choose_and_the_others_stay():
         assert await journal.sessions() == []
 
 
+async def test_the_way_of_a_deleted_session_is_chosen_in_another_that_goes_along():
+    async with asked() as (sessions, (first, second)):
+        later = await branch(sessions, "root", second)
+        earlier = await branch(sessions, "root", first)
+        await sessions.delete("root", **ANN)
+        assert await choices(sessions, later) == {first: Choice([later, earlier], 0)}
+        assert await choices(sessions, earlier) == {first: Choice([later, earlier], 1)}
+
+
 async def test_a_message_that_is_not_kept_has_no_branch():
     async with asked(memory_options={"history": "last"}) as (sessions, (first, _)):
         async with sessions.use("root", **ANN) as session:

@@ -29,7 +29,7 @@ from agent_brain.errors import (
 )
 from agent_brain.nets import Net, ParallelState, react
 from agent_brain.states import OtherEvent
-from agent_brain.testing import ModelCall
+from agent_brain.testing import ModelCall, ScriptedLLM
 from agent_brain.tools import Action, SleepNeeded
 from agent_brain.workers import QueueClient, QueuedRun, RunQueue
 from benchmarks.workers.program import Clerk
@@ -162,6 +162,16 @@ async def test_a_run_that_waits_is_cancelled_and_deleted(tmp_path: Path) -> None
         assert (await run.result()).stop_reason == "cancelled"
         await run.delete()
         assert await client.list() == []
+
+
+async def test_the_id_of_a_deleted_run_is_that_of_another_run(tmp_path: Path) -> None:
+    llm = ScriptedLLM(["One.", "Two."])
+    queue = RunQueue(tmp_path / "app.db", {"chat": Brain("react", llm=llm)}, poll=0.05)
+    async with working(queue) as client:
+        for task, answer in (("1", "One."), ("2", "Two.")):
+            run = await client.submit("chat", task, session="s", id="same")
+            assert (await run.result()).answer == answer
+            await run.delete()
 
 
 async def test_the_next_run_discards_one_that_waits(tmp_path: Path) -> None:

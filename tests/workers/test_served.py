@@ -118,6 +118,24 @@ async def test_workers_show_what_is_known_about_a_user_and_the_server_learns(
         RunQueue(tmp_path / "app.db", {"clerk": Brain("react", llm=llm, user=UserMemory())})
     with pytest.raises(BrainDefinitionError, match="the sessions choose these"):
         RunQueue(tmp_path / "app.db", brains, user={"tenant": "ann"})
+    with pytest.raises(BrainDefinitionError, match="unexpected keyword argument 'extrakt'"):
+        RunQueue(tmp_path / "app.db", brains, user={"extrakt": by_rules})
+
+
+async def test_a_deleted_session_takes_its_runs_along(tmp_path: Path) -> None:
+    queue = make_queue(tmp_path)
+    async with working(queue) as client, queue.sessions("clerk") as sessions:
+        for name, task in (("ends", "Work pause 0"), ("waits", "Please charge pause 0")):
+            async with (
+                sessions.use(name, user="ann") as session,
+                session.stream(task) as run,
+            ):
+                assert [item.event.kind async for item in run][-1] == "run_finished"
+        assert {info.status for info in await client.list(tenant="ann")} == {"ended", "waiting"}
+        await sessions.delete("ends", user="ann")
+        assert [info.session for info in await client.list(tenant="ann")] == ["waits"]
+        await sessions.delete("waits", user="ann")
+        assert await client.list(tenant="ann") == []
 
 
 async def test_an_unknown_brain_has_no_sessions(tmp_path: Path) -> None:

@@ -508,6 +508,8 @@ def test_one_client_cannot_take_all_places():
         {"token": {"": "ann"}},
         {"token": "x", "identify": lambda connection: None},
         {"user": "x", "identify": lambda connection: None},
+        {"user": ""},
+        {"token": {"a-secret": ""}},
     ],
 )
 def test_wrong_options_are_refused_at_once(options):
