@@ -830,10 +830,13 @@ class Sessions:
         """Stop all runs softly, end all readers, and accept no more runs.
 
         Args:
-            timeout: Seconds after which runs that have not ended are cancelled.
+            timeout: Seconds after which runs that have not ended are cancelled. With 0, learning is
+                cut short too, also where it goes on already; the rest is learned later.
         """
         self.active = False
         self._in_a_hurry = self._in_a_hurry or not timeout
+        if self._known is not None and not timeout:
+            self._known.hurry()
         runs = [*self._runs]
         for run in runs:
             run.stop()

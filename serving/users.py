@@ -117,6 +117,7 @@ class KnownUsers:
         self._start = start
         self._pool: Pool[str, KnownUser] = Pool(KnownUser.aclose, most=1, idle=None)
         self._at_once = anyio.Semaphore(AT_ONCE)
+        self._closing: anyio.CancelScope | None = None
         self._turns: dict[tuple[str, str], int] = {}  # that were not learned from, by session
 
     @asynccontextmanager
@@ -174,9 +175,14 @@ class KnownUsers:
         async with self.use(owner) as known, known.alone():
             yield known.memory
 
+    def hurry(self) -> None:
+        """End what is learned at the end, if this is being closed."""
+        if self._closing is not None:
+            self._closing.cancel()
+
     async def aclose(self, *, seconds: float) -> None:
         """Learn from sessions that were not learned from, for at most so many seconds; close."""
-        with anyio.move_on_after(seconds, shield=True):
+        with anyio.move_on_after(seconds, shield=True) as self._closing:
             async with anyio.create_task_group() as tasks:
                 for owner, session in [*self._turns]:
                     tasks.start_soon(self.learn, owner, session)

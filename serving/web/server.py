@@ -7,7 +7,7 @@ import gc
 import signal
 import socket
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -126,21 +126,21 @@ class Server(HttpServer):
         """Stop the runs, then the server."""
         for server in self.servers:
             server.close()
-        await self._stop_runs()
-        await super().shutdown(sockets)
+        await self._unless_forced(self._sessions.stop(self._shutdown_timeout))
+        await self._unless_forced(super().shutdown(sockets))
         if self.force_exit:  # which uvicorn takes for leaving without the end of the application
             await self.lifespan.shutdown()
         for connection in [*self.server_state.connections]:  # of clients that take no more data
             connection.transport.abort()
 
-    async def _stop_runs(self) -> None:
-        stopping = asyncio.create_task(self._sessions.stop(self._shutdown_timeout))
-        while not stopping.done() and not self.force_exit:
-            await asyncio.wait([stopping], timeout=0.1)
-        if not stopping.done():
-            stopping.cancel()
-            stopping = asyncio.create_task(self._sessions.stop(0))
-        await stopping
+    async def _unless_forced(self, ending: Coroutine[Any, Any, None]) -> None:
+        """Wait for the end of runs, or of learning; a second signal cuts them short."""
+        task = asyncio.create_task(ending)
+        while not task.done() and not self.force_exit:
+            await asyncio.wait([task], timeout=0.1)
+        if not task.done():
+            await self._sessions.stop(0)
+        await task
 
     async def on_tick(self, counter: int) -> bool:
         """Once a second, drop connections without a request for too long (slow loris).

@@ -97,6 +97,27 @@ async def _knows(sessions: Sessions, text: str) -> bool:
     return text in await texts(sessions)
 
 
+async def test_learning_at_the_end_is_cut_short_if_the_server_is_to_end_at_once():
+    learning = anyio.Event()
+
+    async def extract(batch: Batch) -> list[Draft]:
+        learning.set()
+        await anyio.sleep_forever()
+        return []
+
+    sessions = Sessions(Brain(llm=EchoLLM()), journal=RamJournal(), user={"extract": extract})
+
+    async def serve() -> None:
+        async with sessions:
+            await ask(sessions, "one", "I live in Porto")
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(serve)
+            await learning.wait()
+            await sessions.stop(0)
+
+
 async def test_what_is_forgotten_while_it_is_read_is_not_learned():
     gate = Gate()
 
