@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
@@ -267,5 +267,6 @@ class Performance:
 
 async def _close(memory: Memory) -> None:
     with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
-        await memory.release()
+        with suppress(LeaseLostError):  # what has closed the journal is raised already
+            await memory.release()
         await memory.aclose()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterable, AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable
+from contextlib import aclosing
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -119,8 +120,11 @@ async def import_session(
         JournalError: A line is wrong or missing, the format is that of a newer version, or the
             session has branches and ``session`` is not a key of a memory.
     """
-    each = lines if isinstance(lines, AsyncIterable) else _each(lines)
-    exported, copy = await _read_session(each)
+    if isinstance(lines, AsyncIterable):
+        exported, copy = await _read_session(lines)
+    else:
+        async with aclosing(_each(lines)) as each:
+            exported, copy = await _read_session(each)
     key = exported if session is None else session
     if copy.branches and not is_session_key(key):
         raise JournalError(
@@ -131,7 +135,7 @@ async def import_session(
     return key
 
 
-async def _each(lines: Iterable[str]) -> AsyncIterator[str]:
+async def _each(lines: Iterable[str]) -> AsyncGenerator[str, None]:
     for line in lines:
         yield line
 
