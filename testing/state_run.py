@@ -106,8 +106,13 @@ async def run_state(
         TransitionError: ``next_state`` returned what is not a state, or not declared.
         Exception: Whatever the state raises, after ``on_exit``.
     """
-    if not isinstance(state, State) and is_state_function(state):
-        state = FunctionState(state)
+    if not isinstance(state, State):
+        given: object = state
+        if not is_state_function(given):
+            raise StateDefinitionError(
+                f"run_state({given!r:.100}): pass a state, or an async function of the memory"
+            )
+        return await run_state(FunctionState(given), memory, input=input, approve=approve)
     name = type(state).__name__
     problems = [str(problem) for problem in check_state(state, name)]
     if problems:

@@ -13,6 +13,7 @@ from agent_brain.memories import Memory
 from agent_brain.states import (
     Event,
     State,
+    StateDefinitionError,
     StateMutationError,
     TextDelta,
     Thought,
@@ -149,3 +150,9 @@ async def test_a_function_runs_as_the_state_that_it_is_in_a_net() -> None:
 
     done = await run_state(greet, FakeMemory("Ann"))
     assert (done.text, done.next_state) == ("Hello, Ann!", None)
+
+
+@pytest.mark.parametrize("wrong", ["Greet", Memory, lambda memory: "Hello"])
+async def test_what_is_no_state_is_refused(wrong: Any) -> None:
+    with pytest.raises(StateDefinitionError, match="pass a state, or an async function"):
+        await run_state(wrong, FakeMemory("Ann"))
