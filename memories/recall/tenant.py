@@ -90,7 +90,7 @@ class Part(NamedTuple):
 class Together:
     """The messages of several sessions in one index; an ID is a session's number and the own ID.
 
-    It also has what :class:`~agent_brain.memories.recall.search.Search` uses of vectors.
+    It also has what :func:`~agent_brain.memories.recall.search.search` uses of vectors.
 
     Args:
         tools: Have results of tools in the other sessions too.
