@@ -13,12 +13,13 @@ import sys, threading
 import anyio
 from agent_brain.tools import Action, call_tool, tool
 
-release = threading.Event()
+began, release = threading.Event(), threading.Event()
 
 
 @tool(timeout=0.05)
 def brew_tea(minutes: int) -> str:
     "Brew tea."
+    began.set()
     threading.Timer(float(sys.argv[2]), release.set).start() if sys.argv[2] != "-" else None
     release.wait()
     return "tea"
@@ -26,7 +27,8 @@ def brew_tea(minutes: int) -> str:
 
 async def main():
     action = Action(name="brew_tea", args={"minutes": 1})
-    outcome = await call_tool(action, {"brew_tea": brew_tea})
+    while not began.is_set():  # on a busy machine the time may be over before the thread starts
+        outcome = await call_tool(action, {"brew_tea": brew_tea})
     print(outcome.content, flush=True)
 
 
