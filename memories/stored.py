@@ -182,7 +182,8 @@ class StoredMemory(Retagged, Exported):
     @property
     def leasable(self) -> bool:
         """Whether a run has a lease: there is a journal to write, and the session is not shared."""
-        return self.durable and not self.readonly
+        store = self.store
+        return store.session is not None and not (store.shared or store.readonly)
 
     async def acquire(self) -> None:
         """Get the lease of the session, and read the session again if another runner wrote to it.
@@ -300,16 +301,22 @@ class StoredMemory(Retagged, Exported):
                 self._report_leaving()
             return
 
+        begun: Control | None = None
+
         def begin() -> None:
-            if beginning is not None:
-                self.control.begin(beginning.run_id, beginning.state)
+            if begun is not None:
+                registers = vars(self.control)
+                registers.clear()
+                registers.update(vars(begun))
 
         def plan() -> list[Change]:
+            nonlocal begun
             changes: list[Change] = [GoalSet(goal.id), *store.addition(messages)]
-            if beginning is not None and self.durable:
-                control = self.control.model_copy()  # begin() assigns, and changes nothing inside
-                control.begin(beginning.run_id, beginning.state)
-                changes.append(Checkpointed(session.run.reduced(control)))
+            if beginning is not None:
+                begun = self.control.model_copy()  # begin() assigns, and changes nothing inside
+                begun.begin(beginning.run_id, beginning.state)
+                if not store.shared:
+                    changes.append(Checkpointed(session.run.reduced(begun)))
             return changes
 
         with session.beginning() if beginning is not None else nullcontext():
@@ -425,12 +432,13 @@ class StoredMemory(Retagged, Exported):
 
     async def checkpoint(self) -> None:
         """Write the state of the run, if it has changed."""
-        if self.durable:
-            if not self.store.settled or self.store.readonly:
+        store = self.store
+        if store.session is not None and not store.shared:
+            if not store.settled or store.readonly:
                 await self._write("checkpoint()")
-            if self.store.session is not None and self.control.status == "running":
-                self.store.session.running = True
-            await self.store.checkpoint(self.control)
+            if self.control.status == "running":
+                store.session.running = True
+            await store.checkpoint(self.control)
 
     async def _checkpoint_later(self) -> None:
         """Write the state of the run, if it has changed, with what is written next.
@@ -452,10 +460,11 @@ class StoredMemory(Retagged, Exported):
         Args:
             parts: Keys of the results in ``control.ended``.
         """
-        if self.durable:
-            if not self.store.settled or self.store.readonly:
+        store = self.store
+        if store.session is not None and not store.shared:
+            if not store.settled or store.readonly:
                 await self._write("record()")
-            await self.store.record(self.control, [*parts])
+            await store.record(self.control, [*parts])
 
     async def rollback(self) -> None:
         """Drop what was written after the last step, and return to the state of it.

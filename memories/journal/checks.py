@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
+from agent_brain.common.text import clean
 from agent_brain.memories.errors import MemoryUseError
-from agent_brain.memories.journal.entry import Entry
+from agent_brain.memories.journal.entry import Entry, encode
+
+Line: TypeAlias = tuple[Entry, str]  # an entry, and its data as JSON text
 
 NESTED = 200  # how deep data may be nested: the parser of messages reads no more
 _HAS_PARTS = (dict, list, tuple)
@@ -24,15 +27,15 @@ def checked_session(session: object) -> str:
     return session
 
 
-def checked_entries(entries: Iterable[Entry]) -> list[Entry]:
-    """Return entries to append.
+def to_lines(entries: Iterable[Entry]) -> list[Line]:
+    """Return entries to append, each with its data as text that any database can store.
 
     Raises:
         MemoryUseError: One is not an entry, its kind or version cannot be stored, or its data is
             nested too deeply to be read again.
     """
-    found = list(entries)
-    for place, entry in enumerate(found):
+    lines: list[Line] = []
+    for place, entry in enumerate(entries):
         if not isinstance(entry, Entry):
             raise MemoryUseError(f"Entry {place} to append is not an Entry: {entry!r:.200}")
         if not isinstance(entry.kind, str):
@@ -41,43 +44,41 @@ def checked_entries(entries: Iterable[Entry]) -> list[Entry]:
             raise MemoryUseError(
                 f"The version of entry {place} is a whole number from 1, not {entry.version!r}"
             )
-        _check_nesting(place, entry.data)
-    return found
+        level: Iterable[Any] = (entry.data,) if isinstance(entry.data, _HAS_PARTS) else ()
+        for _ in range(NESTED):  # Python's own limit depends on who calls whom
+            inside: dict[int, Any] = {}  # each once: data may contain itself
+            for whole in level:
+                for part in whole.values() if isinstance(whole, dict) else whole:
+                    if type(part) not in _PLAIN and isinstance(part, _HAS_PARTS):
+                        inside[id(part)] = part
+            if not inside:
+                break
+            level = inside.values()
+        else:
+            raise MemoryUseError(
+                f"The data of entry {place} contains itself, or is nested more than {NESTED} deep"
+            )
+        line = encode(entry.data)
+        lines.append((entry, line if line.isascii() else clean(line)))
+    return lines
 
 
-def _check_nesting(place: int, data: object) -> None:
-    """Check that data can be read again; Python's own limit depends on who calls whom."""
-    level: Iterable[Any] = (data,) if isinstance(data, _HAS_PARTS) else ()
-    for _ in range(NESTED):
-        inside: dict[int, Any] = {}  # each once: data may contain itself
-        for whole in level:
-            for part in whole.values() if isinstance(whole, dict) else whole:
-                if type(part) not in _PLAIN and isinstance(part, _HAS_PARTS):
-                    inside[id(part)] = part
-        if not inside:
-            return
-        level = inside.values()
-    raise MemoryUseError(
-        f"The data of entry {place} contains itself, or is nested more than {NESTED} deep"
-    )
-
-
-def checked_loaded(entries: Iterable[Entry]) -> list[Entry]:
-    """Return entries to load, with the numbers that they have.
+def to_loaded_lines(entries: Iterable[Entry]) -> list[Line]:
+    """Return entries to load, with the numbers that they have; see :func:`to_lines`.
 
     Raises:
-        MemoryUseError: As :func:`checked_entries`, or the numbers do not grow.
+        MemoryUseError: As :func:`to_lines`, or the numbers do not grow.
     """
-    found = checked_entries(entries)
+    lines = to_lines(entries)
     before = 0
-    for entry in found:
+    for entry, _ in lines:
         if type(entry.seq) is not int or not before < entry.seq < 2**53:
             raise MemoryUseError(
                 f"load() takes entries whose numbers grow from 1, and {entry.seq!r} follows "
                 f"{before}"
             )
         before = entry.seq
-    return found
+    return lines
 
 
 def checked_after(after: object) -> int:

@@ -18,7 +18,7 @@ from agent_brain.common.text import clean
 
 Row: TypeAlias = tuple[int, str, str]  # an entry as it is stored: seq, kind, data as JSON text
 FREED = 5_000  # entries at once
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class Rows(Sequence[Row]):
 
 def to_line(data: JsonValue) -> str:
     """Return ``data`` as JSON text that any encoding and any database can store."""
-    line = _encode(data)
+    line = encode(data)
     return line if line.isascii() else clean(line)
 
 

@@ -14,17 +14,16 @@ from agent_brain.memories.errors import JournalError
 from agent_brain.memories.journal.base import Journal, SessionRecord, conflict, held, lost
 from agent_brain.memories.journal.checks import (
     checked_after,
-    checked_entries,
-    checked_loaded,
     checked_seqs,
     checked_session,
+    to_lines,
+    to_loaded_lines,
 )
 from agent_brain.memories.journal.entry import (
     Entry,
     Rows,
     from_line,
     from_milliseconds,
-    to_line,
     to_milliseconds,
 )
 from agent_brain.memories.journal.lease import Holder, Lease
@@ -54,17 +53,15 @@ class _Session:
 
 def _to_store(entries: Sequence[Entry]) -> list[_Stored]:
     now, stored = int(time.time() * 1000), []
-    for entry in checked_entries(entries):
-        line = to_line(entry.data)
+    for entry, line in to_lines(entries):
         stored.append(_Stored(entry.kind, line, entry.version, now))
     return stored
 
 
 def _to_load(entries: Sequence[Entry]) -> dict[int, _Stored]:
     now, found = int(time.time() * 1000), {}
-    for entry in checked_loaded(entries):
+    for entry, line in to_loaded_lines(entries):
         at = to_milliseconds(entry.time) if entry.time else now
-        line = to_line(entry.data)
         found[entry.seq] = _Stored(entry.kind, line, entry.version, at, entry.retired)
     return found
 

@@ -58,6 +58,8 @@ class RunRecord:
 
     def counts_of(self, control: Control) -> dict[str, Any]:
         """Return what is counted inside a step too, by branches and tools."""
+        if not control.counted:
+            return control.counts()
         counted = {name: asdict(counts) for name, counts in control.counted.items()}
         new = {name: data for name, data in counted.items() if self._counted.get(name) != data}
         return control.counts() | ({"counted": new} if new else {})

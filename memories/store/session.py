@@ -253,7 +253,9 @@ class Session:
                 if self.running and self.main.running:  # it ends the run that writes here
                     self.main.failure = error
             raise
-        return self._number(entries)
+        if call_here() is not None:
+            self._note_writer(entries)
+        return self.last - len(entries) + 1
 
     def hold(self, entries: list[Entry]) -> int:
         """Number ``entries``, to be written with what is written next; return the first number."""
@@ -261,14 +263,15 @@ class Session:
         held = [*before, *entries]
         self.held += held
         self.last += len(held)
-        return self._number(entries)
+        if call_here() is not None:
+            self._note_writer(entries)
+        return self.last - len(entries) + 1
 
-    def _number(self, entries: list[Entry]) -> int:
-        """Return the number of the first of ``entries``, which are the last ones."""
-        first = self.last - len(entries) + 1
+    def _note_writer(self, entries: list[Entry]) -> None:
+        """Note that the current tool call has written ``entries``, which are the last ones."""
         if (call := call_here()) is not None and self.run.is_running:
+            first = self.last - len(entries) + 1
             self._by_calls.setdefault(call.action.id, []).extend(range(first, self.last + 1))
-        return first
 
     async def flush(self) -> None:
         """Write what is held."""

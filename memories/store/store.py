@@ -246,7 +246,16 @@ class MessageStore:
                 then()
             return changes
         async with session.lock:
-            changes = await self._change(session, plan, then, hold=hold)
+            changes = plan()
+            while True:
+                try:
+                    await self._change(session, changes, then, hold=hold)
+                    break
+                except SessionConflictError:
+                    if not self.shared:
+                        raise
+                    await self._read_new(session)
+                    changes = plan()
             if self.shared and session.prunable:
                 await session.prune()
             return changes
@@ -254,38 +263,31 @@ class MessageStore:
     async def _change(  # noqa: C901 - written, then carried out
         self,
         session: Session,
-        plan: Callable[[], Sequence[ChangeT]],
+        changes: Sequence[Change],
         then: Callable[[], None] | None = None,
         *,
         hold: bool = False,
-    ) -> Sequence[ChangeT]:
+    ) -> None:
+        """Write changes, then carry them out; see :meth:`change`."""
+        of_run = OF_RUN.issuperset(map(type, changes))
+        many = 0 if of_run else self._measure(changes)
+        if many <= ON_LOOP:
+            entries = entries_of(changes)
+        else:
+            entries = await anyio.to_thread.run_sync(entries_of, changes)
+        if self.shared:
+            entries = [entry for entry in entries if entry.kind not in LOCAL]
         seq = 0
-        while True:
-            changes = plan()
-            of_run = OF_RUN.issuperset(map(type, changes))
-            many = 0 if of_run else self._measure(changes)
-            if many <= ON_LOOP:
-                entries = entries_of(changes)
-            else:
-                entries = await anyio.to_thread.run_sync(entries_of, changes)
-            if self.shared:
-                entries = [entry for entry in entries if entry.kind not in LOCAL]
-            if hold:
-                seq = session.hold(entries) if entries else 0
-                break
+        if hold:
+            seq = session.hold(entries) if entries else 0
+        elif entries or session.held:
             try:
-                seq = await session.append(entries) if entries or session.held else 0
-                break
-            except SessionConflictError:
-                if not self.shared:
-                    if session.doubt is not None:
-                        self.reread()
-                    raise
-                await self._read_new(session)
-            except BaseException:
+                seq = await session.append(entries)
+            except BaseException as error:
                 if session.doubt is not None:
                     self.reread()
-                    session.if_append_found = then
+                    if not isinstance(error, SessionConflictError):
+                        session.if_append_found = then
                 raise
         failed: Exception | None = None
         self.evicting = Evicted not in map(type, changes)
@@ -305,7 +307,6 @@ class MessageStore:
             then()
         if failed is not None:
             raise failed
-        return changes
 
     async def checkpoint(self, control: Control, *, hold: bool = False) -> None:
         """Write a step, if something has changed since the last one.
@@ -314,22 +315,17 @@ class MessageStore:
             control: The control.
             hold: Write it with what is written next.
         """
-
-        def plan() -> list[Change]:
-            assert session is not None
-            run = session.run
-            step = Checkpointed(run.reduced(control))
-            unchanged = step.control == run.control and session.last == run.safe_at
-            return [] if unchanged else [step]
-
         session = self.session
         if session is None or self.shared:
             return
         async with session.lock:
-            await self._change(session, plan, hold=hold)
-            if session.prunable and not hold:
-                if self.marks():
-                    await self._change(session, self.marks)
+            run = session.run
+            step = Checkpointed(run.reduced(control))
+            unchanged = step.control == run.control and session.last == run.safe_at
+            await self._change(session, [] if unchanged else [step], hold=hold)
+            if not hold and session.prunable:
+                if marks := self.marks():
+                    await self._change(session, marks)
                 try:
                     await session.prune()
                 except BaseException:
@@ -343,9 +339,10 @@ class MessageStore:
             control: The control. Its calls that have begun or finished are written.
             parts: Keys in ``control.ended`` of parts that have finished.
         """
-
-        def plan() -> list[Change]:
-            assert session is not None
+        session = self.session
+        if session is None or self.shared:
+            return
+        async with session.lock:
             run = session.run
             counts, unnoted = run.counts_of(control), run.unnoted(control)
             notes: list[Change] = [
@@ -356,12 +353,7 @@ class MessageStore:
             if run.at and not run.has(control):
                 noted = {call.action.id for call in unnoted}
                 notes.append(Checkpointed(run.reduced(control, noted), since=run.safe_at))
-            return notes
-
-        session = self.session
-        if session is not None and not self.shared:
-            async with session.lock:
-                await self._change(session, plan)
+            await self._change(session, notes)
 
     async def trace(self, calls: Iterable[RecordedCall]) -> None:
         """Write recorded calls; they change nothing else."""

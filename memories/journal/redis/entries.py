@@ -8,6 +8,7 @@ from hashlib import sha1
 
 from agent_brain.memories.errors import JournalError
 from agent_brain.memories.journal.base import SessionRecord
+from agent_brain.memories.journal.checks import Line
 from agent_brain.memories.journal.entry import (
     Entry,
     Rows,
@@ -15,7 +16,6 @@ from agent_brain.memories.journal.entry import (
     from_line,
     from_milliseconds,
     seal,
-    to_line,
     to_milliseconds,
 )
 
@@ -79,12 +79,12 @@ class Columns:
         rows.versions.update((seq, version) for seq, version in versions if version != 1)
 
 
-def pack(session: str, entries: Iterable[Entry], now: int, after: int | None = None) -> bytes:
+def pack(session: str, lines: Iterable[Line], now: int, after: int | None = None) -> bytes:
     """Return entries as one text, each after its length.
 
     Args:
         session: The session's key.
-        entries: The entries.
+        lines: The entries, with their data as text.
         now: The time of those that have none, in milliseconds.
         after: The number before that of the first one, for new entries; others keep their own
             numbers and times.
@@ -94,10 +94,9 @@ def pack(session: str, entries: Iterable[Entry], now: int, after: int | None = N
     """
     start = checksum(session)
     parts = []
-    for place, entry in enumerate(entries, 1):
+    for place, (entry, line) in enumerate(lines, 1):
         seq = entry.seq if after is None else after + place
         time = now if after is not None or entry.time is None else to_milliseconds(entry.time)
-        line = to_line(entry.data)
         check = seal(start, seq, entry.kind, entry.version, time, line)
         # JSON text has no NUL; a kind may have one, so it is the last
         text = f"{seq}\0{entry.version}\0{time}\0{check}\0{line}\0{entry.kind}"

@@ -21,12 +21,13 @@ from agent_brain.memories.journal.base import (
     lost,
 )
 from agent_brain.memories.journal.checks import (
+    Line,
     checked_after,
-    checked_entries,
-    checked_loaded,
     checked_seqs,
     checked_session,
     checked_size,
+    to_lines,
+    to_loaded_lines,
 )
 from agent_brain.memories.journal.entry import Entry, Rows, to_milliseconds
 from agent_brain.memories.journal.lease import Holder, Lease, Owner
@@ -38,7 +39,6 @@ from agent_brain.memories.journal.redis.opening import check_durability, check_s
 from agent_brain.memories.journal.redis.server import Server
 from agent_brain.memories.journal.server_options import check_timeout, ttl_milliseconds
 from agent_brain.memories.journal.threaded import ThreadedJournal
-from agent_brain.memories.store.many import in_thread_if_many
 
 AT_ONCE = 20  # calls of an event loop, each in a connection
 PAGE_BYTES = 1_000_000
@@ -133,9 +133,11 @@ class RedisJournal(ThreadedJournal):
     ) -> int:
         """See :meth:`Journal.append`."""
         self._writable(session)
-        checked = await in_thread_if_many([*entries], checked_entries)
+        given = [*entries]
         checked_seqs([] if expect is None else [expect])
-        answer = await self._call(lambda: self._append(session, checked, expect, lease), session)
+        answer = await self._call(
+            lambda: self._append(session, to_lines(given), expect, lease), session
+        )
         if answer[0] == b"lost" and lease is not None:
             raise lost(lease)
         if answer[0] == b"held":
@@ -145,12 +147,12 @@ class RedisJournal(ThreadedJournal):
         return int(answer[1])
 
     def _append(
-        self, session: str, entries: Sequence[Entry], expect: int | None, lease: Lease | None
+        self, session: str, lines: Sequence[Line], expect: int | None, lease: Lease | None
     ) -> Any:
         base = expect or self._starts_after
         while True:
             now = _now()
-            text = pack(session, entries, now, base)
+            text = pack(session, lines, now, base)
             token, lasts = ("", 0) if lease is None else (lease.token, _ms(lease.seconds))
             limits = ("" if expect is None else expect, base, token, lasts)
             args = (*limits, now, self._ttl, text)
@@ -257,17 +259,14 @@ class RedisJournal(ThreadedJournal):
     async def exchange(self, remove: Collection[str], add: Mapping[str, Sequence[Entry]]) -> None:
         """See :meth:`Journal.exchange`. What is added is sent in parts before."""
         going = [self._writable(key) for key in remove]
-        coming = {
-            self._writable(key): await in_thread_if_many([*some], checked_loaded)
-            for key, some in add.items()
-        }
+        coming = {self._writable(key): [*some] for key, some in add.items()}
         await self._call(lambda: self._exchange(going, coming), next(iter(add), None))
 
     def _exchange(self, going: Sequence[str], add: Mapping[str, Sequence[Entry]]) -> None:
         for key in add.keys() - {*going}:
             if found := self._run(scripts.LAST, key)[1]:
                 raise conflict(key, 0, found)
-        coming = {key: some for key, some in add.items() if some}
+        coming = {key: to_loaded_lines(some) for key, some in add.items() if some}
         staging = {key: self._staging(key) for key in coming}
         keys = [*self._keys.of(""), *(name for key in going for name in self._keys.of(key)[:4])]
         args: list[str | int] = [self._ttl, len(going), *going]
@@ -292,16 +291,16 @@ class RedisJournal(ThreadedJournal):
         return self._keys.of(session, f"{token}:entries", f"{token}:history")
 
     def _stage(
-        self, keys: Sequence[str], session: str, entries: Sequence[Entry]
+        self, keys: Sequence[str], session: str, lines: Sequence[Line]
     ) -> tuple[int, int, int, int, int]:
         """Send entries; return their last number, how many are live and retired, and the times."""
-        parts = [[e for e in entries if not e.retired], [e for e in entries if e.retired]]
-        times = [to_milliseconds(e.time) for e in entries if e.time] or [_now()]
+        parts = [[i for i in lines if not i[0].retired], [i for i in lines if i[0].retired]]
+        times = [to_milliseconds(e.time) for e, _ in lines if e.time] or [_now()]
         for key, part in zip(keys[6:], parts, strict=True):
             for start in range(0, len(part), STAGED):
                 text = pack(session, part[start : start + STAGED], _now())
                 self._server.run(scripts.STAGE, [*keys[:6], key], session, text)
-        return entries[-1].seq, len(parts[0]), len(parts[1]), min(times), max(times)
+        return lines[-1][0].seq, len(parts[0]), len(parts[1]), min(times), max(times)
 
     def _unstage(self, keys: Sequence[str]) -> None:
         with suppress(JournalError):  # Redis removes them later then

@@ -12,20 +12,19 @@ from agent_brain.memories.errors import JournalDamagedError, JournalError
 from agent_brain.memories.journal.base import PAGE, SessionRecord
 from agent_brain.memories.journal.checks import (
     checked_after,
-    checked_entries,
-    checked_loaded,
     checked_seqs,
     checked_session,
     checked_size,
+    to_lines,
+    to_loaded_lines,
 )
-from agent_brain.memories.journal.entry import Entry, Rows, from_milliseconds, to_line
+from agent_brain.memories.journal.entry import Entry, Rows, from_milliseconds
 from agent_brain.memories.journal.lease import Holder, Lease
 from agent_brain.memories.journal.sql import entries as stored
 from agent_brain.memories.journal.sql import sessions, writing
 from agent_brain.memories.journal.sql.database import Database, Kind, Transaction
 from agent_brain.memories.journal.sql.sessions import Counts, Key
 from agent_brain.memories.journal.threaded import ThreadedJournal
-from agent_brain.memories.store.many import in_thread_if_many
 
 T = TypeVar("T")
 log = get_logger(__name__)
@@ -69,11 +68,11 @@ class SQLJournal(ThreadedJournal):
     ) -> int:
         """See :meth:`Journal.append`."""
         key = self._key(session, writing=True)
-        checked = await in_thread_if_many([*entries], checked_entries)
+        given = [*entries]
         checked_seqs([] if expect is None else [expect])
 
         def append() -> int:
-            lines = _lines(checked)
+            lines = to_lines(given)
 
             def work(tx: Transaction, *, again: bool = False) -> int:
                 return writing.append(tx, key, lines, expect, lease, again=again)
@@ -212,13 +211,10 @@ class SQLJournal(ThreadedJournal):
     async def exchange(self, remove: Collection[str], add: Mapping[str, Sequence[Entry]]) -> None:
         """See :meth:`Journal.exchange`."""
         going = [self._key(key, writing=True) for key in remove]
-        coming = {
-            self._key(key, writing=True): await in_thread_if_many([*some], checked_loaded)
-            for key, some in add.items()
-        }
+        coming = {self._key(key, writing=True): [*some] for key, some in add.items()}
 
         def exchange() -> None:
-            lines = {key: _lines(some) for key, some in coming.items()}
+            lines = {key: to_loaded_lines(some) for key, some in coming.items()}
 
             def work(tx: Transaction) -> int:
                 removed = writing.exchange(tx, going, lines)
@@ -332,10 +328,6 @@ class SQLJournal(ThreadedJournal):
         self, kind: Kind, work: Callable[[Transaction], T], session: str | None = None
     ) -> T:
         return await self._call(lambda: self._database.run(kind, work), session)
-
-
-def _lines(entries: Sequence[Entry]) -> list[tuple[Entry, str]]:
-    return [(entry, to_line(entry.data)) for entry in entries]
 
 
 def _about(key: Key, counts: Counts) -> SessionRecord:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias
 
 from agent_brain.common.secrets import get_logger
 from agent_brain.memories.errors import JournalDamagedError
 from agent_brain.memories.journal.base import conflict, held, lost
-from agent_brain.memories.journal.entry import Entry, to_line, to_milliseconds
+from agent_brain.memories.journal.checks import Line
+from agent_brain.memories.journal.entry import to_line, to_milliseconds
 from agent_brain.memories.journal.lease import Lease
 from agent_brain.memories.journal.sql import entries as stored
 from agent_brain.memories.journal.sql import sessions
@@ -18,7 +18,6 @@ from agent_brain.memories.journal.sql.entries import New
 from agent_brain.memories.journal.sql.sessions import Counts, Key, Record
 
 log = get_logger(__name__)
-Line: TypeAlias = tuple[Entry, str]  # an entry, and its data as text
 PURGED = 100  # sessions at once
 
 
