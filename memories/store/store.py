@@ -294,7 +294,9 @@ class MessageStore:
         for change in changes:
             local = self.shared and isinstance(change, LOCAL_CHANGES)
             try:
-                if many > SLICE:
+                if isinstance(change, RunChange) and not local:
+                    session.note_run(change, seq)
+                elif many > SLICE:
                     await self._carry_out_parts(change, None if local else seq)
                 else:
                     self.carry_out(change, None if local else seq)

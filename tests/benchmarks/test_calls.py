@@ -106,10 +106,10 @@ async def ask(app: Any, path: str) -> None:
     ("work", "most"),
     [
         (steps, 117),
-        (durable_steps, 335),
+        (durable_steps, 301),
         (chunks, 6),
         (transitions, 4),
-        (appends, 32),
+        (appends, 29),
         (served_chunks, 11),
     ],
 )
