@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import KW_ONLY, InitVar, dataclass, field
 from functools import partial
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 import anyio
 
+from agent_brain.branch_run import BranchRun
 from agent_brain.branches import run_branches
 from agent_brain.common.aio import CLEANUP_SECONDS
 from agent_brain.common.secrets import get_logger, scrub
@@ -30,30 +31,26 @@ from agent_brain.errors import (
     StateMutationError,
     TransitionError,
 )
-from agent_brain.limits import OWN, SPENDING, WAITING, Limits, StopReason, waits_on
+from agent_brain.limits import OWN, SPENDING, StopReason, waits_on
 from agent_brain.memories.base import Memory
 from agent_brain.memories.branches.kept import (
     drop_kept_branches,
     is_branch_of,
-    keep_branch,
 )
-from agent_brain.memories.control import SUSPENDED, Control
+from agent_brain.memories.control import SUSPENDED
 from agent_brain.memories.message import PARTIAL, Message
-from agent_brain.memories.runs.human_requests import HumanRequests, key_of_branch
-from agent_brain.memories.runs.work import family, in_step, set_run_work, with_step
+from agent_brain.memories.runs.work import in_step, with_step
 from agent_brain.memory_calls import MemoryCalls
 from agent_brain.nets.delegation import Branch, Delegate
 from agent_brain.nets.net import Net, Node
-from agent_brain.open_calls import close_open_calls, undo_half_a_step
+from agent_brain.open_calls import close_open_calls
 from agent_brain.recorder import StepRecorder
 from agent_brain.states.aclosing import Pace, close_stream
 from agent_brain.states.answering import best_words, last_answer
 from agent_brain.states.concurrency import failure_of
 from agent_brain.states.events import (
     NOWHERE,
-    ApprovalRequested,
     Event,
-    InputRequested,
     MessageReceived,
     Position,
     StateEntered,
@@ -65,13 +62,10 @@ from agent_brain.states.hooks import Hook
 from agent_brain.states.model_call import UNYIELDED
 from agent_brain.states.pipeline import STATE, Observation, Pipeline, hooks_of, surrounded
 from agent_brain.states.work import (
-    Clock,
-    OutOfTimeError,
     StreamItem,
     Work,
     next_item,
     perform,
-    relay,
 )
 from agent_brain.steering import Steering
 from agent_brain.stuck import StuckPolicy, Verdict, fingerprint
@@ -112,11 +106,10 @@ class Engine:
             memory keeps the state of a subnet under it.
         late: Events of steps, to be yielded when these are written.
         left: Whether the consumer has closed the stream, so that no event can be yielded.
-        limits: Those of the brain that is a tool.
         memory: The memory.
+        memory_calls: Makes what the memory needs in the run.
         net: The net.
         outer: The run, or the step that runs the net.
-        outside: The registers of the net around it, if they are others.
         path: The states and branches around the net.
         pauses: Whether a person is asked about calls that may have taken effect before a crash.
         over: Whether the net has ended.
@@ -149,8 +142,6 @@ class Engine:
     resumed: bool = False
     pauses: bool = False
     asks: bool = True
-    outside: Control | None = None
-    limits: Limits | None = None
     calls: InitVar[MemoryCalls | None] = None
     at: Position = NOWHERE
     late: list[Event] = field(default_factory=list)
@@ -160,7 +151,7 @@ class Engine:
     sink: Callable[[Event], object] | None = field(init=False)
     watched: bool = False
     _around: Sequence[Hook] = ()
-    _calls: MemoryCalls = field(init=False)  # of the memory
+    memory_calls: MemoryCalls = field(init=False)
     _delegated: Counter[str] | None = None  # branches of this step, by name
     _durable: bool = field(init=False)
     _ends_steps: bool = field(init=False)  # there is something to do at their end
@@ -190,7 +181,7 @@ class Engine:
         if calls is None:
             place = Position(self.run_id, budget.control.step, None, self.path)
             calls = MemoryCalls(memory, self.hooks, place, budget)
-        self._calls = calls
+        self.memory_calls = calls
         self.watched = calls.listens
         self.sink = None if self.reads is True else self.record.note
         calls.engine, calls.budget = self, budget
@@ -218,7 +209,7 @@ class Engine:
         """Yield events until the net ends or a limit is reached."""
         memory, record, budget, late = self.memory, self.record, self.budget, self.late
         note, reads, pace, steering = record.note, self.reads, self._pace, self.steering
-        plain, around, called = self.hooks is None, self._around, self._calls.events
+        plain, around, called = self.hooks is None, self._around, self.memory_calls.events
         node = None if self.over else self._current()
         while node is not None:
             reached = None if self.reason else budget.reached(memory.control)
@@ -288,8 +279,8 @@ class Engine:
             node = await (self._close_step(node) if plain else self._leave(node))
             for event in self._due() if called or late else ():
                 yield event
-            if self._calls.error is not None:
-                raise self._calls.error
+            if self.memory_calls.error is not None:
+                raise self.memory_calls.error
         for event in self._due() if called or late else ():
             yield event
         self.reason = self.reason or StopReason.DONE
@@ -311,7 +302,7 @@ class Engine:
 
     def _due(self) -> list[Event]:
         """Return the events that are to be yielded now; each once."""
-        late, called = self.late, self._calls.events
+        late, called = self.late, self.memory_calls.events
         due, called[:] = [*called], []
         if not self._unwritten:
             due, late[:] = due + late, []
@@ -466,7 +457,7 @@ class Engine:
         mark = await self._fingerprint(node) if told and self.stuck is not None else None
         if self.path:
             control.check_notes(node.name)
-            said = "" if name else await self._said()
+            said = "" if name else await self.said()
             control.advance_subnet(self.key, name, said, error=failed)
             self.budget.count_step()
         else:
@@ -493,7 +484,7 @@ class Engine:
             self.late.append(StateExited(name, at=self.at))
         return following
 
-    async def _said(self) -> str:
+    async def said(self) -> str:
         """Return the answer so far, also one that was given before the run was interrupted."""
         said = self.record.answer()
         return await last_answer(self.memory) if self.memory.resumed and not said else said
@@ -580,7 +571,7 @@ class Engine:
         aside = self.as_thoughts or order.as_thoughts or part or len(order.branches) > 1
         events = run_branches(
             order,
-            lambda branch: self._engine_for(branch, aside).branch(branch, self),
+            lambda branch: BranchRun(branch, self._engine_for(branch, aside), self).events(),
             self._reached,
             None if self.hooks is None else self.hooks.trace,
         )
@@ -638,7 +629,7 @@ class Engine:
             LimitCheckError: A strict limit cannot count it.
         """
         if self.reads is True:
-            self._calls.events.append(event)
+            self.memory_calls.events.append(event)
         self.record.note(event)
 
     def count_unread(self, event: Event) -> None:
@@ -711,8 +702,6 @@ class Engine:
             call_id=branch.call_id,
             pauses=self.pauses,
             asks=asks,
-            outside=None if own else self.memory.control,
-            limits=branch.limits,
         )
 
     def _steering_of(self, *, own: bool, asks: bool) -> Steering | None:
@@ -720,118 +709,6 @@ class Engine:
         if own or self.steering is None:
             return self.steering
         return self.steering.for_branch() if asks else None
-
-    async def branch(self, branch: Branch, outer: Engine) -> AsyncGenerator[Event, None]:
-        """Run as a branch, from the beginning or from where the interrupted run stopped."""
-        control = self.memory.control
-        self.watched = self._calls.listens = outer.watched
-        set_run_work(family(self.memory), self._calls)
-        if self.outside is not None:
-            control = await self._begin_branch(self.budget.control, self.outside)
-            if control.status == "waiting":  # nothing that it waits for was decided
-                branch.stop_reason = waits_on(control)
-                for request in self._requests_of(control):
-                    yield request
-                return
-        ended = control.ended.get(self.key)
-        if ended is not None:  # before the step of the outer net was interrupted
-            branch.answer, branch.stop_reason = ended, StopReason.DONE
-            self._hand_back(outer)
-            self._note_output(branch)
-            return
-        timeout = None if self.limits is None else self.limits.timeout
-        steps = self.steps() if timeout is None else self._within(timeout)
-        try:
-            async for event in steps:
-                yield event
-        except Exception as error:
-            branch.error = error
-            raise
-        except GeneratorExit:
-            self.left = True
-            raise
-        finally:
-            await steps.aclose()
-            self._hand_back(outer)
-            control.done = False
-            branch.answer = await self._said()
-            self._note_output(branch)
-            branch.finish_reason = self.record.finish_reason
-            reason = self.reason or self.record.report.waits  # left when it had asked
-            if branch.error is None and reason is not None and reason in SUSPENDED:
-                branch.stop_reason = reason
-                if self.outside is not None:
-                    await self._wait(reason)
-        branch.stop_reason = self.reason
-        branch.own_limit = self.limits is not None and self.budget.stopped_by_own()
-        if self.outside is not None and self.over:
-            self.outside.count_branch(control.branch)
-
-    async def _within(self, timeout: float) -> AsyncGenerator[Event, None]:
-        """Yield what :meth:`steps` does, within the time limit of the branch itself."""
-        events = relay(self.steps(), Clock(timeout).wait)
-        try:
-            async for event in events:
-                yield event
-        except OutOfTimeError:
-            self.reason = StopReason.TIMEOUT
-            self.budget.stop_own(self.reason)
-            await close_open_calls(self.memory, self.reason.clause)
-        finally:
-            await events.aclose()
-
-    def _note_output(self, branch: Branch) -> None:
-        control = self.memory.control
-        branch.has_output = control.has_output_of(self.key)
-        if self.outside is not None or branch.has_output:
-            branch.output = self.net.restore_output(control.output, control.output_class)
-
-    def _hand_back(self, outer: Engine) -> None:
-        """Let the memory work for the outer net again; one of a branch may write when closed."""
-        if self.outside is None:
-            set_run_work(family(self.memory), outer._calls)
-        else:
-            self._calls.engine = outer
-            self._calls.budget = self.budget
-
-    async def _begin_branch(self, main: Control, outer: Control) -> Control:
-        """Begin on a memory of its own, or continue what an earlier run had begun there."""
-        memory, name = self.memory, outer.branch_name(self.key)
-        if not (memory.resumed and memory.control.is_branch(self.run_id, name)):
-            memory.control.begin_branch(self.run_id, main, name, self.net.initial.name)
-        elif memory.control.status != "waiting":
-            await undo_half_a_step(memory)
-            await continue_counts(memory)
-        elif memory.control.take_answers(outer) or waits_on(memory.control) not in WAITING:
-            await continue_counts(memory)
-            memory.control.resume()
-        else:
-            return memory.control
-        self.budget = self.record.budget = self.budget.inside(
-            outer, name, memory.control, self.limits
-        )
-        if self._durable:
-            await memory.checkpoint()
-        return memory.control
-
-    async def _wait(self, reason: StopReason) -> None:
-        """Record that the branch waits."""
-        self.memory.control.wait_in_branch(reason.value)
-        keep_branch(self.memory)
-        if self._durable:
-            with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
-                await self.memory.checkpoint()
-
-    def _requests_of(self, control: Control) -> Iterator[Event]:
-        """Yield the requests of a branch again, as of the step that it waits in."""
-        asked = control.human_requests or HumanRequests()
-        state = control.subnets.get(self.key, control.state)
-        at = self.at = Position(self.run_id, self.budget.control.step, state, self.path)
-        if asked.approvals:
-            yield ApprovalRequested(tuple(control.waiting_calls()), tuple(asked.uncertain), at=at)
-        for key, prompt in asked.questions.items():
-            named = key or key_of_branch(control.branch)
-            yield InputRequested(prompt, named, asked.schemas.get(key), at=at)
 
 
 def _name_unyielded(node: Node) -> None:
@@ -856,12 +733,6 @@ async def drop_branches(memory: Memory) -> None:
     """Drop the branches of earlier steps of a memory."""
     await memory.drop_branches()
     drop_kept_branches(memory)
-
-
-async def continue_counts(memory: Memory) -> None:
-    """Count what the branches of an interrupted step have used and stored."""
-    if (counts := await memory.branch_counts()) is not None:
-        memory.control.take_counts(counts)
 
 
 def no_state(net: Net, name: str) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, cast
 import anyio
 from anyio.abc import AsyncResource
 
+from agent_brain.branch_run import continue_counts
 from agent_brain.common.aio import CLEANUP_SECONDS
 from agent_brain.common.ids import new_id
 from agent_brain.common.slots import set_slots_directly
@@ -19,7 +20,6 @@ from agent_brain.default_model import models_of_run
 from agent_brain.engine import (
     Engine,
     Reads,
-    continue_counts,
     drop_branches,
     error_text,
     no_state,
