@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import anyio
 
@@ -118,7 +118,8 @@ class Performance:
         if known is not None:  # the process ended before the queue knew, or passed it on twice
             return known
         async with AsyncExitStack() as stack:
-            memory = self.brain.memory_for(part.session, tenant=part.tenant, journal=self._journal)
+            journal = cast("Journal", self._journal)
+            memory = self.brain.memory_for(part.session, tenant=part.tenant, journal=journal)
             stack.push_async_callback(_close, memory)
             if memory.leasable:
                 await memory.acquire()
