@@ -16,6 +16,7 @@ from agent_brain.memories.journal.entry import Entry
 from agent_brain.memories.sessions.copies import SessionCopy, copy_at
 from agent_brain.memories.store.events import MESSAGES
 from agent_brain.memories.store.session import Session as StoredSession
+from agent_brain.memories.store.session import entries_of
 from agent_brain.serving.catalog import make_title
 
 if TYPE_CHECKING:
@@ -84,19 +85,18 @@ async def step_with(session: Session, message: str) -> int:
     """
     stored = kept_by(session)
     found = False
-    async with aclosing(stored.journal.pages(stored.key, history=True)) as pages:
-        async for page in pages:
-            for entry in page:
-                data: Any = entry.data
-                if found and entry.kind == "step":
-                    return entry.seq
-                if entry.kind in MESSAGES:  # another one before a step: that one is gone
-                    found = data["id"] == message
-                    if found and data["role"] != "user":
-                        raise BrainUseError(
-                            f"Message {message!r} is from the {data['role']}: a branch takes the "
-                            "turn of a message of the user another way"
-                        )
+    async with aclosing(entries_of(stored.journal, stored.key)) as entries:
+        async for entry in entries:
+            data: Any = entry.data
+            if found and entry.kind == "step":
+                return entry.seq
+            if entry.kind in MESSAGES:  # another one before a step: that one is gone
+                found = data["id"] == message
+                if found and data["role"] != "user":
+                    raise BrainUseError(
+                        f"Message {message!r} is from the {data['role']}: a branch takes the turn "
+                        "of a message of the user another way"
+                    )
     raise no_step(session.id, f"with the message {message!r}")
 
 

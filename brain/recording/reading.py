@@ -11,7 +11,7 @@ from agent_brain.memories.message import Message, Role
 from agent_brain.memories.runs.work import EMBEDDING
 from agent_brain.memories.sessions.timeline import Part, message_of
 from agent_brain.memories.store.events import MESSAGES
-from agent_brain.memories.store.session import below
+from agent_brain.memories.store.session import below, entries_of
 from agent_brain.memories.store.snapshot import Snapshot
 from agent_brain.memories.tool_search import SEARCH_TOOLS, found_in
 from agent_brain.memories.trace.recorded_call import RecordedCall
@@ -101,9 +101,7 @@ async def _from_journal(
     memory: StoredMemory, run_id: str, calls: list[RecordedCall]
 ) -> tuple[RecordedRun, Memory]:
     session = _session_of(memory)
-    entries: list[Entry] = []
-    async for page in session.journal.pages(session.key, history=True):
-        entries += page
+    entries = [entry async for entry in entries_of(session.journal, session.key)]
     steps = [e for e in entries if e.kind == "step" and _data(e).get("run_id") == run_id]
     if not steps:
         raise ReplayError(f"The session has no run {run_id!r}, or its steps are not kept any more")
