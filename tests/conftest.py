@@ -13,6 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 import uvicorn.server
+from httpx._config import DEFAULT_TIMEOUT_CONFIG
 from hypothesis import HealthCheck, settings
 
 from tests.support.thorough import THOROUGH, examples
@@ -33,6 +34,10 @@ if RAM.is_dir() and shutil.disk_usage(RAM).free > 2**30:  # writing to disks mak
 # for each client that a test, or a program that it starts, makes.
 AUTHORITY = Path(__file__).with_name("support") / "authority.pem"
 os.environ.setdefault("SSL_CERT_FILE", str(AUTHORITY))
+
+# By default httpx waits five seconds for an answer, which a busy machine may miss.
+for wait in ("connect", "read", "write", "pool"):
+    setattr(DEFAULT_TIMEOUT_CONFIG, wait, 60.0)
 
 # A shell that starts the tests in the background lets them ignore Ctrl-C, and what they start too.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -26,7 +26,10 @@ CALLS = 3  # of a run
 
 
 class Clerk(LLM):
-    """Calls the tool ``CALLS`` times, then answers; slowly, as models do."""
+    """Calls the tool ``CALLS`` times, then answers; slowly, as models do.
+
+    A task may say how many seconds to ``pause`` before each word, and ``until`` which file is there.
+    """
 
     model = "clerk"
 
@@ -40,8 +43,11 @@ class Clerk(LLM):
         done = sum(message.role is Role.TOOL for message in turn[goal:])
         words = turn[goal].content.split()
         pause = float(words[words.index("pause") + 1]) if "pause" in words else 0.01
+        awaited = anyio.Path(words[words.index("until") + 1] if "until" in words else "/")
         for word in ("I ", "am ", "working. "):
             await anyio.sleep(pause)
+            while not await awaited.exists():  # noqa: ASYNC110 - of processes
+                await anyio.sleep(0.01)
             yield word
         if "charge" in words and not done:
             yield Action(name="charge", args={"euros": 30})

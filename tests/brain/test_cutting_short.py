@@ -155,13 +155,14 @@ async def test_on_exit_may_await_although_the_run_is_cancelled() -> None:
 async def test_a_consumer_that_takes_its_time_is_not_cancelled_by_the_limit() -> None:
     brain = Brain(single(Say("a", "b")), limits=Limits(timeout=0.01))
     seen = []
-    async with brain.stream("go") as run:
-        async for event in run:
-            seen.append(event.kind)
-            if isinstance(event, RunStarted):
-                with anyio.move_on_after(0.02) as own:
-                    await anyio.sleep_forever()
-                assert own.cancelled_caught
+    with fake_clock():
+        async with brain.stream("go") as run:
+            async for event in run:
+                seen.append(event.kind)
+                if isinstance(event, RunStarted):
+                    with anyio.move_on_after(0.02) as own:
+                        await anyio.sleep_forever()
+                    assert own.cancelled_caught
     assert seen == ["run_started", "run_finished"]
     assert run.result.stop_reason is StopReason.TIMEOUT
 

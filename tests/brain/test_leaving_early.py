@@ -92,7 +92,7 @@ async def test_each_piece_may_be_asked_for_in_a_task_of_its_own(which: int) -> N
     brain = brains()[which]
     answer = brain.answer("go")
     pieces: list[str] = []
-    while (piece := await asyncio.wait_for(anext(answer, None), 5)) is not None:
+    while (piece := await asyncio.wait_for(anext(answer, None), 60)) is not None:
         pieces.append(piece)
     assert "".join(pieces).endswith(["a b c", "It is so."][which])
 

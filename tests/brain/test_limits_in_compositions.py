@@ -32,6 +32,7 @@ from agent_brain.states.tool_round import ToolRound
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action
 from tests.brain.nets import Endless, Steps, add, single
+from tests.support.clock import fake_clock
 
 pytestmark = [pytest.mark.anyio, pytest.mark.also_on_trio]
 
@@ -368,13 +369,14 @@ async def test_a_nested_brain_that_is_out_of_its_time_is_stopped_and_the_run_con
 
     inner = Brain(single(FunctionState(wait)), limits=Limits(timeout=0.01))
     brain, llm = outer_with(inner, "Enough.")
-    if streamed:
-        async with brain.stream("go") as run:
-            async for _ in run:
-                pass
-        result = run.result
-    else:
-        result = await brain.run("go")
+    with fake_clock():
+        if streamed:
+            async with brain.stream("go") as run:
+                async for _ in run:
+                    pass
+            result = run.result
+        else:
+            result = await brain.run("go")
     assert (result.stop_reason, result.answer, left) == (StopReason.DONE, "Enough.", ["left"])
     assert "stopped early: timeout" in llm.calls[-1].messages[-1].content
 

@@ -290,7 +290,7 @@ async def test_a_replay_waits_for_no_rate_and_keeps_nothing() -> None:
     rate, cache = RateLimits({"*": Rate(requests="1/h")}), CallCache(store)
     brain = brain_of(["Hello."], hooks=[rate])
     await brain.run("Hi.")
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         await check(brain)
     await check(brain_of([], brain.memory, hooks=[cache]))
     result = await brain_of(["New."], hooks=[cache]).run("Hi.")

@@ -28,6 +28,7 @@ from agent_brain.states import (
 )
 from agent_brain.testing import FakeMemory, ScriptedLLM, run_state
 from agent_brain.tools import Action, BaseTool, tool
+from tests.support.clock import fake_clock
 
 pytestmark = [pytest.mark.anyio, pytest.mark.also_on_trio]
 
@@ -246,7 +247,9 @@ async def test_cancelling_closes_the_model(way: str) -> None:
 async def test_the_limit_of_time_closes_the_model(way: str) -> None:
     llm = Endless()
     made = brain(ways_to_write_it(llm)[way], limits=Limits(timeout=0.05))
-    assert (await made.run("?")).stop_reason == "timeout"
+    with fake_clock():
+        assert (await made.run("?")).stop_reason == "timeout"
+    assert llm.waiting.is_set()
     assert llm.open_streams == 0
 
 

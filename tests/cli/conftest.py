@@ -47,10 +47,12 @@ def script(monkeypatch: pytest.MonkeyPatch) -> Callable[[Sequence[Turn]], Script
 
 
 TOOLS = '''
+import asyncio
 import sys
 import time
 
 import anyio
+from anyio import from_thread
 
 from agent_brain import ToolError, tool
 
@@ -69,17 +71,26 @@ def loud(text: str) -> str:
     return text.upper()
 
 
+def pass_time(seconds: int) -> None:
+    """Let the clock of the event loop jump."""
+    loop = asyncio.get_running_loop()
+    now = loop.time
+    loop.time = lambda: now() + seconds
+
+
 def brew_tea(minutes: int) -> str:
-    """Brew tea for some minutes."""
+    """Brew tea for some minutes; they pass at once."""
     print("brewing", flush=True)
+    from_thread.run_sync(pass_time, 60 * minutes)
     time.sleep(60)
     return "tea"
 
 
 async def wait_long(seconds: int) -> str:
-    """Wait long, for some seconds."""
+    """Wait long, for some seconds; they pass at once."""
     try:
         print("waiting", flush=True)
+        pass_time(seconds)
         await anyio.sleep_forever()
     finally:
         print("stopped waiting", flush=True)

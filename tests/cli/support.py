@@ -19,7 +19,7 @@ from click.testing import CliRunner, Result
 
 from agent_brain.cli.app import app
 
-PATIENCE = 60.0  # seconds that a test waits for something before it fails
+PATIENCE = 180.0  # seconds that a test waits for something before it fails
 PYTHON = (sys.executable, "-W", "error")
 COMMAND = (*PYTHON, "-m", "agent_brain")
 

@@ -158,8 +158,8 @@ def test_a_stuck_run_ends_with_3(script, tools_file):
 
 
 def test_a_timeout_ends_with_3_and_stops_the_tool(tools_file):
-    options = ("--timeout", "0.5", "-t", f"{tools_file}:wait_long")
-    result = invoke("ask", *options, "Wait long for 5 seconds")
+    options = ("--timeout", "240", "-t", f"{tools_file}:wait_long")
+    result = invoke("ask", *options, "Wait long for 300 seconds")
     assert (result.exit_code, result.stdout) == (3, "")
     assert "stopped waiting\n" in result.stderr
     assert "Stopped: the limit of time was reached (--timeout)" in result.stderr

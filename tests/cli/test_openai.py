@@ -120,7 +120,7 @@ def test_an_answer_that_its_model_did_not_finish_has_a_note():
 
 def test_a_stall_ends_with_the_timeout_and_keeps_what_came():
     with OpenAIServer([Reply("Half an ", Stall())]) as server:
-        result = ask(server, "--timeout", "0.5", "hi")
+        result = ask(server, "--timeout", "5", "hi")
     assert (result.exit_code, result.stdout) == (3, "Half an \n")
     assert "(--timeout)" in result.stderr
 

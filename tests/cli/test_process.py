@@ -95,7 +95,7 @@ def test_a_ctrl_c_that_wakes_nothing_by_itself_is_noticed(tmp_path):
 
 
 def test_a_tool_that_still_runs_at_the_end_is_named(tools_file):
-    options = ("--timeout", "0.3", "-t", f"{tools_file}:brew_tea")
+    options = ("--timeout", "240", "-t", f"{tools_file}:brew_tea")
     result = run("ask", *options, "Brew tea for 5 minutes")
     assert result.returncode == 3
     assert result.stderr.endswith("Still running when the command ended: tool 'brew_tea'\n")

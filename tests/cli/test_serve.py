@@ -56,7 +56,7 @@ def serve(
 ) -> Iterator[Served]:
     """Serve, with ``model`` by way of litellm or, as that takes seconds to load, without it.
 
-    ``program`` is one that serves with uvicorn, in place of the command.
+    ``program`` is one that serves, in place of the command.
     """
     env = environment(**variables)
     if model is not None:
@@ -114,7 +114,7 @@ def test_it_ends_quickly_although_somebody_watches(which):
             server.tell(which)
             assert [line for line in lines if line] == []  # it ends in order
         code, err = server.end()
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 60
     assert (code, err) == (0, "")
 
 
@@ -298,17 +298,24 @@ def test_limits_of_the_command_line_apply():
         assert statuses == [200, 200, 429, 429]
 
 
+PATIENT = """
+import runpy, sys
+from agent_brain.serving.web import server
+server.serve_http.__kwdefaults__["shutdown_timeout"] = 3600.0  # that runs have after the first
+sys.argv = "agent-brain serve --http 127.0.0.1:0 tests.cli.plain_model:net".split()
+runpy.run_module("agent_brain", run_name="__main__")
+"""
+
+
 def test_a_second_ctrl_c_does_not_wait_for_runs():
     with OpenAIServer([Reply("x", Stall())]) as model:
-        with serve(model=model) as server:
+        with serve(model=model, program=PATIENT) as server:
             with httpx.stream("POST", f"{server.url}/sessions/one/runs", json={"task": "x"}) as run:
                 lines = run.iter_lines()
                 next(line for line in lines if "text_delta" in line)
                 server.tell(signal.SIGINT)
                 wait_until_closed(server.url)
-                began = time.monotonic()
                 server.tell(signal.SIGINT)
                 assert "cancelled" in "".join(lines)
-                assert time.monotonic() - began < 8  # runs have 10 seconds after the first
             assert server.end() == (0, "")
         model.release()

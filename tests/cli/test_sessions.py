@@ -15,6 +15,8 @@ from agent_brain import Brain, Message
 from agent_brain.cli.sessions.tables import how_long_ago, local_time
 from agent_brain.errors import LLMConnectionError
 from agent_brain.memories import MessagesMemory, WindowedMemory
+from agent_brain.memories.sessions import reading
+from agent_brain.memories.store import store as store_module
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action
 from tests.cli.stored import store, summarizing
@@ -271,17 +273,20 @@ def test_the_memory_as_of_a_step_is_shown_with_the_state_of_the_run(place):
     assert found["control"]["state"] == "ACTION"
 
 
-def test_messages_that_have_expired_since_are_shown_as_of_a_step(place):
+def test_messages_that_have_expired_since_are_shown_as_of_a_step(place, monkeypatch):
+    in_an_hour = datetime.now(UTC) + timedelta(hours=1)
+
     async def talk() -> int:
         async with MessagesMemory(journal=place, session="ann") as memory:
-            soon = datetime.now(UTC) + timedelta(milliseconds=300)
-            await memory.update([Message.user("short-lived", expires_at=soon)])
+            await memory.update([Message.user("short-lived", expires_at=in_an_hour)])
             await memory.checkpoint()
             [step] = await memory.steps()
-            await anyio.sleep_until(anyio.current_time() + 0.4)
             return step.number
 
     number = anyio.run(talk)
+    for module in (reading, store_module):
+        monkeypatch.setattr(module, "utc_now", lambda: in_an_hour)
+    assert anyio.run(MessagesMemory(journal=place, session="ann", readonly=True).context) == []
     assert "short-lived" in sessions("show", place, "ann", "--step", str(number)).stdout
 
 

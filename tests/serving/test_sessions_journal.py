@@ -239,7 +239,7 @@ async def test_a_reader_is_told_what_another_server_did_whoever_noticed_it(tmp_p
         one.use("s", user="ann") as here,
         other.use("s", user="ann") as there,
     ):
-        with there.events() as reader, anyio.fail_after(10):
+        with there.events() as reader, anyio.fail_after(60):
             for notice in (there.refresh, lambda: ask(there)):
                 await ask(here)
                 await notice()

@@ -41,6 +41,7 @@ from agent_brain.states.models.litellm.adapter import LiteLLM
 from agent_brain.states.models.llm import LLM, ArgumentsDelta, Finish, Piece, Thought
 from agent_brain.states.usage import Usage
 from agent_brain.tools import Action, BaseTool, tool
+from tests.support.clock import fake_clock
 from tests.support.openai_server import (
     CONTEXT_LENGTH,
     CallDelta,
@@ -65,6 +66,7 @@ pytestmark = [
 ]
 
 KEY = "a-very-secret-key-7f3a"
+HOUR = 3600.0
 HELLO = [Message.user("Hello")]
 SSE_ERROR = Raw('{"error": {"message": "overloaded", "type": "server_error"}}')
 
@@ -103,6 +105,10 @@ async def answer(llm: LLM, messages: Sequence[Message] = HELLO, **options: Any) 
     pieces: list[Piece] = [piece async for piece in stream if not isinstance(piece, ArgumentsDelta)]
     await llm.aclose()
     return pieces
+
+
+async def read(pieces: AsyncIterator[Piece]) -> list[Piece]:
+    return [piece async for piece in pieces]
 
 
 async def actions_of(*deltas: CallDelta) -> list[Action]:
@@ -872,11 +878,20 @@ async def test_a_fallback_may_be_any_model() -> None:
 
 @pytest.mark.parametrize("response", [Refuse(stall=True), Reply(Stall()), Reply("Hel", Stall())])
 async def test_a_model_that_goes_silent_is_timed_out_and_hung_up_on(response: Response) -> None:
-    with OpenAIServer([response]) as server:
-        error = await failure_of(model_of(server, timeout=0.5))
+    with OpenAIServer([response]) as server, fake_clock(threshold=60) as clock:
+        llm = model_of(server, timeout=HOUR)
+        await llm.open()
+        async with closing(llm.stream(HELLO)) as pieces:
+            if response == Reply("Hel", Stall()):
+                assert await anext(pieces) == "Hel"
+            silent = asyncio.create_task(read(pieces))
+            await server.wait_until_asked()
+            clock.advance(HOUR)
+            with pytest.raises(LLMTimeoutError) as caught:
+                await silent
         await server.wait_until_left()
-    assert type(error) is LLMTimeoutError
-    assert (error.provider, error.model) == ("openai", "openai/scripted")
+        await llm.aclose()
+    assert (caught.value.provider, caught.value.model) == ("openai", "openai/scripted")
 
 
 async def test_a_timeout_that_is_longer_than_that_of_litellm_is_its_timeout_too() -> None:
@@ -896,17 +911,24 @@ async def test_a_stall_is_timed_out_where_litellm_does_not(monkeypatch: pytest.M
 
 
 async def test_a_timeout_before_the_first_chunk_is_tried_again() -> None:
-    with OpenAIServer([Refuse(stall=True), Reply("Hi")]) as server:
-        pieces = await answer(model_of(server, timeout=1.0, retries=1))
-    assert "Hi" in pieces
+    script = [Refuse(stall=True), Reply("Hi")]
+    with OpenAIServer(script) as server, fake_clock(threshold=60) as clock:
+        llm = model_of(server, timeout=HOUR, retries=1)
+        await llm.open()
+        answered = asyncio.create_task(answer(llm))
+        await server.wait_until_asked()
+        clock.advance(HOUR)
+        assert "Hi" in await answered
 
 
 async def test_a_reader_who_takes_longer_than_the_timeout_is_not_timed_out() -> None:
-    with OpenAIServer([Reply("a", "b")]) as server:
-        llm = model_of(server, timeout=1.0)
+    with OpenAIServer([Reply("a", "b")]) as server, fake_clock(threshold=60) as clock:
+        llm = model_of(server, timeout=HOUR)
+        await llm.open()
         async with closing(llm.stream(HELLO)) as pieces:
             assert await anext(pieces) == "a"
-            await asyncio.sleep(1.1)
+            clock.advance(HOUR + 1)
+            await asyncio.sleep(0)
             assert await anext(pieces) == "b"
         await llm.aclose()
 
@@ -1081,7 +1103,7 @@ async def run_python(*args: str, **environment: str | None) -> subprocess.Comple
     known = {name: value for name, value in merged.items() if value is not None}
     command = [sys.executable, *args]
     return await asyncio.to_thread(
-        subprocess.run, command, capture_output=True, text=True, env=known, timeout=110, check=False
+        subprocess.run, command, capture_output=True, text=True, env=known, timeout=180, check=False
     )
 
 

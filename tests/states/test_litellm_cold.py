@@ -20,7 +20,7 @@ from tests.support.ports import free_port
 pytestmark = [pytest.mark.thorough, pytest.mark.asyncio]
 
 ROOT = Path(__file__).parents[2]
-PATIENCE = 60.0
+PATIENCE = 180.0
 
 
 @pytest.mark.thorough  # the command is tried in tests/cli/test_serve.py
@@ -160,5 +160,11 @@ async def run_python(
     known = {name: value for name, value in merged.items() if value is not None}
     command = [sys.executable, "-c", program, *args]
     return await asyncio.to_thread(
-        subprocess.run, command, capture_output=True, text=True, env=known, timeout=110, check=False
+        subprocess.run,
+        command,
+        capture_output=True,
+        text=True,
+        env=known,
+        timeout=PATIENCE,
+        check=False,
     )

@@ -281,7 +281,7 @@ def adding(tool_: Any, count: int = 8) -> Brain:
 
 
 async def test_sync_tools_of_one_round_change_the_same_record_one_after_the_other() -> None:
-    all_run = threading.Barrier(8, timeout=20)
+    all_run = threading.Barrier(8, timeout=60)
 
     @tool
     def add_item(item: str, context: ToolContext) -> str:

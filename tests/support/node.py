@@ -69,7 +69,7 @@ def run_node(script: Path, packages: Path, *arguments: str) -> list[Any]:
         ["node", str(_beside(script, packages)), *arguments],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -21,7 +21,7 @@ from typing import Any, Self, TypeAlias
 
 from aiohttp import web
 
-PATIENCE = 60.0
+PATIENCE = 180.0
 """Seconds after which waiting for the server, or for a client to leave, is given up."""
 
 

@@ -146,7 +146,7 @@ class Server:
                 command,
                 check=True,
                 cwd=self.folder,
-                timeout=60,
+                timeout=180,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,

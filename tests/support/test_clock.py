@@ -130,7 +130,7 @@ async def test_afterwards_time_passes_at_its_normal_pace() -> None:
             await anyio.sleep(HOUR)
     after = anyio.current_time()
     assert 2 * HOUR <= after - before < 2 * HOUR + 20
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         await anyio.sleep(0.01)
     assert 0.009 < anyio.current_time() - after < 20
 

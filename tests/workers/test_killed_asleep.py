@@ -63,7 +63,10 @@ async def asleep(run: QueuedRun) -> bool:
 async def submitted(
     folder: Path, task: str, *, nap: float
 ) -> AsyncIterator[tuple[Callable[[], Popen[bytes]], Popen[bytes], QueueClient, QueuedRun]]:
-    """Yield what starts another worker, the first one, a client, and a run with ``task``."""
+    """Yield what starts another worker, the first one, a client, and a run with ``task``.
+
+    It sleeps for ``nap`` seconds, in which a busy machine kills a worker.
+    """
     with new_workers(folder, poll=0.05) as workers:
         start = partial(workers.start, WORKERS_NAP=str(nap))
         first = start()
@@ -83,7 +86,7 @@ async def test_a_worker_is_killed_before_the_run_sleeps(tmp_path: Path) -> None:
 
 @pytest.mark.thorough
 async def test_workers_are_killed_while_the_run_sleeps(tmp_path: Path) -> None:
-    async with submitted(tmp_path, "go", nap=2) as (start, first, client, run):
+    async with submitted(tmp_path, "go", nap=6) as (start, first, client, run):
         await until(lambda: asleep(run))
         kill(first)
         kill(start())
@@ -102,7 +105,7 @@ async def test_a_worker_is_killed_when_it_has_woken_the_run(tmp_path: Path) -> N
 
 
 async def test_the_time_passes_while_no_worker_lives(tmp_path: Path) -> None:
-    async with submitted(tmp_path, "go", nap=1) as (start, first, client, run):
+    async with submitted(tmp_path, "go", nap=6) as (start, first, client, run):
         await until(lambda: asleep(run))
         kill(first)
         wake_at = (await run._result(asleep=True)).wake_at

@@ -46,7 +46,7 @@ async def test_sessions_have_runs_that_workers_do(tmp_path: Path) -> None:
                 async with session.stream_resume(approve=True) as run:
                     await anext(run)
 
-            detached = await session.start("Work pause 0.2")
+            detached = await session.start("Work pause 1")
             detached.stop()
             await detached.over()
             assert detached.result.stop_reason == "stopped"
@@ -76,7 +76,7 @@ async def test_a_run_that_was_handed_back_is_running(tmp_path: Path) -> None:
     queue = make_queue(tmp_path)
     async with queue.sessions("clerk") as sessions:
         async with working(queue), sessions.use("42", user="ann") as session:
-            run = await session.start("Work pause 0.1")
+            run = await session.start("Work pause 1")
             async for item in aiter(session.events(run.after)):
                 if isinstance(item, SessionEvent) and item.event.kind == "text_delta":
                     break
@@ -209,7 +209,7 @@ async def test_another_server_streams_the_run_to_the_ai_sdk(tmp_path: Path) -> N
         AsyncClient(transport=transport, base_url="http://127.0.0.1", timeout=20) as http,
         one.use("42", user="ann") as session,
     ):
-        run = await session.start("Please charge pause 0.5")
+        run = await session.start("Please charge pause 2")
 
         async def running() -> bool:
             return bool((await http.get("/sessions/42")).json()["status"] == "running")

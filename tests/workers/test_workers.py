@@ -156,11 +156,13 @@ async def test_a_run_in_progress_cannot_be_resumed(client: QueueClient, session:
 
 @pytest.mark.thorough
 async def test_a_run_is_stopped_after_its_step_and_continued(
-    client: QueueClient, session: str
+    client: QueueClient, session: str, tmp_path: Path
 ) -> None:
-    run = await client.submit("clerk", "Work pause 0.15", session=session)
+    go = tmp_path / "go"
+    run = await client.submit("clerk", f"Work until {go} pause 0.01", session=session)
     await anext(run.events())
     await run.stop()
+    go.touch()
     assert (await run.result()).stop_reason == "stopped"
 
     await run.resume()
@@ -171,7 +173,7 @@ async def test_a_run_is_stopped_after_its_step_and_continued(
 async def test_a_run_is_cancelled_while_it_waits_for_its_turn_or_runs(
     client: QueueClient, session: str
 ) -> None:
-    first = await client.submit("clerk", "Work pause 5", session=session)
+    first = await client.submit("clerk", "Work pause 60", session=session)
     second = await client.submit("clerk", "Work pause 0", session=session)
     await anext(first.events())
 
@@ -186,19 +188,26 @@ async def test_a_run_is_cancelled_while_it_waits_for_its_turn_or_runs(
 
 
 @pytest.mark.thorough
-async def test_runs_of_a_tenant_are_limited(client: QueueClient, session: str) -> None:
-    runs = [
-        await client.submit("clerk", "Work pause 0.05", tenant=session, session=f"{n}")
-        for n in range(5)
-    ]
+async def test_runs_of_a_tenant_are_limited(
+    client: QueueClient, session: str, tmp_path: Path
+) -> None:
+    go = tmp_path / "go"
+    task = f"Work until {go} pause 0.05"
+    runs = [await client.submit("clerk", task, tenant=session, session=f"{n}") for n in range(5)]
     most = 0
 
-    async def all_ended() -> bool:
+    async def two_run() -> bool:
         nonlocal most
         infos = await client.list(tenant=session)
         most = max(most, sum(info.status == "running" for info in infos))
-        return all(info.status == "ended" for info in infos)
+        return most >= 2
 
+    async def all_ended() -> bool:
+        await two_run()
+        return len(await client.list(tenant=session, status="ended")) == len(runs)
+
+    await until(two_run)
+    go.touch()
     await until(all_ended)
 
     assert most == 2
@@ -237,7 +246,7 @@ async def test_names_may_be_any_text(client: QueueClient) -> None:
 
 
 async def test_events_are_read_while_they_happen(client: QueueClient, session: str) -> None:
-    run = await client.submit("clerk", "Work pause 0.3", session=session)
+    run = await client.submit("clerk", "Work pause 5", session=session)
 
     async for item in run.events():
         if item.event.kind == "text_delta":
@@ -254,10 +263,16 @@ async def test_the_worker_ends_when_it_is_told_to(
     client: QueueClient, workers: Crowd, tmp_path: Path, session: str
 ) -> None:
     """A new worker continues the run that the old one was doing."""
-    run = await client.submit("clerk", "Work pause 0.3", session=session)
+    go = tmp_path / "go"
+    run = await client.submit("clerk", f"Work until {go} pause 0.01", session=session)
     await anext(run.events())
 
+    async def stops() -> bool:
+        return "Stopping" in workers.log()
+
     workers.processes[0].terminate()
+    await until(stops)
+    go.touch()
     workers.start()
 
     assert (await run.result()).stop_reason == "done"

@@ -26,7 +26,7 @@ def test_a_run_that_is_killed_at_any_moment_is_whole_in_the_end(
         env={**os.environ, "PYTHONPATH": str(PROGRAM.parents[3])},
         capture_output=True,
         text=True,
-        timeout=60 + 5 * int(KILLS),
+        timeout=150 + 5 * int(KILLS),
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -35,7 +35,7 @@ def test_a_run_survives_being_killed(name: str, tmp_path: Path) -> None:
         [sys.executable, str(PROGRAM), str(tmp_path), name, *map(str, after)],
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=240,
         check=False,
     )
     assert done.returncode == 0, done.stderr

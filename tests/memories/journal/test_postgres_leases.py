@@ -77,12 +77,13 @@ async def test_the_lease_of_another_machine_is_taken_over_when_it_has_ended(sche
         PostgresJournal(URL, schema=schema) as far,
         PostgresJournal(URL, schema=schema) as journal,
     ):
-        old = await far.acquire("s", seconds=0.3)
+        old = await far.acquire("s", seconds=1000)
         await far.append("s", A, lease=old)
         put_on_another_machine(schema)
         far._heartbeat.stop()
         with pytest.raises(LeaseHeldError, match="in use by process 1 on far"):
             await journal.acquire("s")
+        run_sql(f"UPDATE {schema}.sessions SET ends = ends - 999700")  # in less than 0.3 s
         lease = await journal.acquire("s", wait=30)
         with pytest.raises(LeaseLostError):
             await far.append("s", A, lease=old)
@@ -107,7 +108,7 @@ async def test_a_lease_that_ended_is_good_until_it_is_taken_over(schema) -> None
 @ASYNCIO
 async def test_a_busy_event_loop_does_not_lose_a_lease(schema) -> None:
     async with PostgresJournal(URL, schema=schema) as journal:
-        lease = await journal.acquire("s", seconds=0.3)
+        lease = await journal.acquire("s", seconds=6)
         put_on_another_machine(schema)
         ends = f"SELECT ends FROM {schema}.sessions"
         first = run_sql(ends)

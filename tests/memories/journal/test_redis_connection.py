@@ -167,7 +167,7 @@ async def test_a_server_that_is_away_is_told_and_used_when_it_is_back(tmp_path: 
 
 async def test_a_server_that_hangs_is_not_waited_for_longer_than_asked(tmp_path: Path) -> None:
     with own_server(tmp_path) as server:
-        async with RedisJournal(server.url, timeout=0.2) as journal:
+        async with RedisJournal(server.url, timeout=1.0) as journal:
             await journal.append("s", [Entry("a", 0)])
             assert server.process is not None
             os.kill(server.process.pid, signal.SIGSTOP)

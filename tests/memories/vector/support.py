@@ -95,7 +95,7 @@ class ChromaProcess:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 180
         while not self._answers():
             assert self._process.poll() is None, "chroma run has ended"
             assert time.monotonic() < deadline, "chroma run does not answer"

@@ -427,7 +427,7 @@ def _talk(processes: list[subprocess.Popen[str]]) -> list[str]:
         assert process.stdin is not None
         process.stdin.write("go\n")
         process.stdin.flush()
-    return [process.communicate(timeout=60)[0].strip() for process in processes]
+    return [process.communicate(timeout=180)[0].strip() for process in processes]
 
 
 @pytest.mark.thorough

@@ -79,7 +79,7 @@ def writers(tmp_path) -> Iterator[list[Writer]]:
     both = [Writer(tmp_path), Writer(tmp_path)]
     yield both
     for writer in both:
-        writer.process.communicate(timeout=100)
+        writer.process.communicate(timeout=180)
         assert writer.process.returncode == 0
 
 
@@ -101,7 +101,7 @@ async def test_two_processes_write_at_once_and_nothing_is_lost(tmp_path) -> None
         writer.order(f"fill {name} {COUNT}")
     assert [writer.answer() for writer in writers] == ["filled", "filled"]
     for writer in writers:
-        writer.process.communicate(timeout=100)
+        writer.process.communicate(timeout=180)
     embedder = WordsEmbedder(64)
     async with VectorMemory(path=tmp_path, session="ann", embedder=embedder) as memory:
         assert await memory.count() == 2 * COUNT

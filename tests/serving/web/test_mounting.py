@@ -63,6 +63,7 @@ def test_it_works_inside_another_application(kind):
         with connect(
             f"{base.replace('http', 'ws')}/sessions/s/ws",
             subprotocols=["bearer.secret"],  # type: ignore[list-item]
+            open_timeout=60,
         ) as socket:
             socket.send(json.dumps({"type": "run", "task": "Hello"}))
             assert json.loads(socket.recv(timeout=60))["event"]["kind"] == "run_started"

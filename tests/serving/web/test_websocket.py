@@ -30,7 +30,7 @@ def socket(
     url: str, session: str = "s", query: str = "", **options: Any
 ) -> Iterator[ClientConnection]:
     address = f"{url.replace('http', 'ws')}/sessions/{session}/ws{query}"
-    with connect(address, **options) as connection:
+    with connect(address, open_timeout=60, **options) as connection:
         yield connection
 
 

@@ -21,8 +21,9 @@ SERVERS = Path(__file__).parent / "servers"
 
 
 def script(name: str, *args: str, **entry: Any) -> dict[str, Any]:
-    """One of the scripts as an entry of a configuration."""
-    return {"command": sys.executable, "args": [str(SERVERS / f"{name}.py"), *args], **entry}
+    """One of the scripts as an entry of a configuration; a busy machine may start it slowly."""
+    command = {"command": sys.executable, "args": [str(SERVERS / f"{name}.py"), *args]}
+    return {**command, "startTimeout": 120.0, **entry}
 
 
 def config(**entries: dict[str, Any]) -> dict[str, Any]:

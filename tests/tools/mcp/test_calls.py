@@ -7,12 +7,13 @@ from typing import Any
 import anyio
 import pytest
 
-from agent_brain import Brain, Limits
+from agent_brain import Brain, Limits, Result
 from agent_brain.states.events import ActionFinished, ToolProgress
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action, report_progress
 from agent_brain.tools.context import ToolContext, current_call
 from agent_brain.tools.mcp import McpTools
+from tests.support.clock import clock_backend, fake_clock
 from tests.tools.mcp.support import call, config, script, until
 
 pytestmark = [
@@ -20,6 +21,14 @@ pytestmark = [
     pytest.mark.also_on_trio,
     pytest.mark.usefixtures("nothing_leaks"),
 ]
+
+
+HOUR = 3600.0
+
+
+@pytest.fixture(params=["asyncio", "trio"])
+def anyio_backend(request: pytest.FixtureRequest) -> Any:
+    return clock_backend(request.param)
 
 
 def with_timeout(shared, seconds):
@@ -30,6 +39,19 @@ def with_timeout(shared, seconds):
     for tool in tools:
         tool.timeout = seconds
     return tools
+
+
+async def late(brain: Brain, others: int = 0) -> Result:
+    """Run until the server has begun to wait and the other calls have ended, then for an hour."""
+    begun = ended = 0
+    with fake_clock(threshold=60) as clock:
+        async with brain.stream("Wait.") as run:
+            async for event in run:
+                begun += isinstance(event, ToolProgress)
+                ended += isinstance(event, ActionFinished)
+                if (begun, ended) == (1, others):
+                    clock.advance(HOUR)
+    return run.result
 
 
 async def test_progress_becomes_events_before_the_call_is_finished(shared):
@@ -60,9 +82,11 @@ async def test_progress_becomes_events_before_the_call_is_finished(shared):
 
 
 async def test_a_call_that_takes_too_long_is_cancelled_on_the_server(shared):
-    outcome = await call(with_timeout(shared, 0.3), "wait")
+    model = ScriptedLLM([[Action(name="wait")], "Done."])
+    result = await late(Brain(tools=with_timeout(shared, HOUR), llm=model))
 
-    assert outcome.content == "Tool 'wait' took longer than 0.3 s and was stopped"
+    [answer] = [m for m in result.messages if m.role == "tool"]
+    assert answer.content == "Tool 'wait' took longer than 3600 s and was stopped"
     assert (await call(shared, "was_cancelled")).content == "true"
 
 
@@ -94,9 +118,9 @@ async def test_cancelling_a_run_cancels_the_call_on_the_server(shared, monkeypat
 
 async def test_a_run_that_is_out_of_time_cancels_the_call_on_the_server(shared):
     model = ScriptedLLM([[Action(name="wait")]])
-    brain = Brain(tools=shared.tools, llm=model, limits=Limits(timeout=1.5))
+    brain = Brain(tools=shared.tools, llm=model, limits=Limits(timeout=HOUR))
 
-    result = await brain.run("Wait.")
+    result = await late(brain)
 
     assert result.stop_reason == "timeout"
     assert (await call(shared, "was_cancelled")).content == "true"
@@ -115,7 +139,7 @@ async def test_100_calls_at_once_are_answered_in_order(shared):
 async def test_a_slow_call_runs_out_of_time_alone(shared):
     add = Action(name="add", args={"a": 1, "b": 2})
     model = ScriptedLLM([[Action(name="wait"), add], "Done."])
-    result = await Brain(tools=with_timeout(shared, 1), llm=model).run("Wait.")
+    result = await late(Brain(tools=with_timeout(shared, HOUR), llm=model), others=1)
 
     answers = [m for m in result.messages if m.role == "tool"]
     assert [m.is_error for m in answers] == [True, False]

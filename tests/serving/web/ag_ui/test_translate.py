@@ -33,6 +33,7 @@ from agent_brain.tools import Action
 from tests.serving.models import Gate, PartsLLM
 from tests.serving.web.ag_ui.wellformed import check, wire
 from tests.serving.web.agents import TOOLS, Ask, add
+from tests.support.clock import clock_backend, fake_clock
 from tests.support.node import npm_packages, run_node
 from tests.support.own_events import FIELDS, reading_net
 from tests.support.random_runs import runs
@@ -42,6 +43,11 @@ ADD = Action(name="add", args={"a": 1, "b": 2}, id="c1")
 PAY = Action(name="pay", args={"amount": 5}, id="c2")
 ASK = Action(name="ask_user", args={"question": "Who?"}, id="c3")
 VERIFY = Path(__file__).with_name("verify.mjs")
+
+
+@pytest.fixture(params=["asyncio", "trio"])
+def anyio_backend(request: pytest.FixtureRequest) -> Any:
+    return clock_backend(request.param)
 
 
 def translator(**options: Any) -> AgUiTranslator:
@@ -275,7 +281,7 @@ async def test_text_that_was_cut_off_is_marked(end: str) -> None:
     llm = PartsLLM("Half an", last or Gate())
     said = Brain(llm=llm, limits=limits)
     events: list[AgentEvent] = []
-    with suppress(OSError):
+    with suppress(OSError), fake_clock():
         async with said.stream("Go") as run:
             async for event in run:
                 events.append(event)
