@@ -32,7 +32,7 @@ from agent_brain.memories.store import removal
 from agent_brain.memories.store.checks import whole_number
 from agent_brain.memories.store.choice import forgettable
 from agent_brain.memories.store.erasure import Erasure, deleted
-from agent_brain.memories.store.events import replay
+from agent_brain.memories.store.events import Replayed
 from agent_brain.memories.store.filters import (
     Filters,
     ForgetOptions,
@@ -213,7 +213,7 @@ class LayeredMemory(Retagged, WrappingMemory):
             rows = await session.rows(session.run.safe_at)
             undone = {*plan_undoing(rows, session.run.calls).undone}
             going = Rows(row for row in rows if row[0] in undone)
-            unfinished = [*replay(going, removed=True)]
+            unfinished = [*Replayed(going, removed=True)]
             if unfinished:
                 await self._remove(self.long, unfinished, Erasure())
                 self._handed.lose(unfinished)
@@ -415,10 +415,7 @@ class LayeredMemory(Retagged, WrappingMemory):
         """As :meth:`StoredMemory.forget`, in both."""
         choice = forgettable(ids, which, self.short.store.clock())
         await self.open()
-        found = await removal.everything(self.long) | await removal.everything(self.short)
-        held = await in_thread_if_many(
-            found.values(), lambda messages: {m.id: m for m in arranged(messages)}
-        )
+        held = await removal.everything(self.long) | await removal.everything(self.short)
         going, gone = await removal.choose(held, choice)
         inside = await look_inside(self, choice, held)
         for memory in (self.short, self.long):

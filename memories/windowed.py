@@ -12,10 +12,9 @@ from agent_brain.memories.errors import MemoryDefinitionError
 from agent_brain.memories.message import Message
 from agent_brain.memories.options import StoreOptions
 from agent_brain.memories.store.lock import Lock
-from agent_brain.memories.store.queries import read_journal
+from agent_brain.memories.store.queries import journal_messages
 from agent_brain.memories.store.session import PRUNE_AT
 from agent_brain.memories.stored import StoredMemory
-from agent_brain.memories.views.groups import arranged
 from agent_brain.memories.views.tokens import Counter
 from agent_brain.memories.views.window import Window
 from agent_brain.tools.toolset import ToolLike
@@ -102,7 +101,7 @@ class WindowedMemory(StoredMemory):
         await self._settle()
         if self.store.session is None:
             return list(self.store.log)
-        return arranged((await read_journal(self.store)).values())
+        return await journal_messages(self.store)
 
     async def checkpoint(self) -> None:
         """Write the state of the run, if it has changed."""

@@ -58,12 +58,18 @@ def _cases(info: ExperimentInfo, cells: Sequence[CellReport], missing: int) -> I
             "Comparisons count only the tasks that both cells did."
         )
     tasks = max((len({case.task for case in one.cases}) for one in cells), default=0)
+    partial = any(case.score not in {0, 1} for one in cells for case in one.cases)
     if 0 < tasks < FEW_TASKS:
-        partial = any(case.score not in {0, 1} for one in cells for case in one.cases)
         scores = ", and there is no interval of mean scores: they do not show what is rare"
         yield (
             f"{count_of(tasks, 'task')}: fewer than {FEW_TASKS} show only large differences"
-            f"{scores if partial else ''}."
+            f"{scores if partial else ''}. Intervals of differences are rather wider than 95 % "
+            "needs."
+        )
+    elif partial and tasks < 2 * FEW_TASKS:
+        yield (
+            f"{count_of(tasks, 'task')}: where few tasks fail, intervals of mean scores are wider "
+            "than 95 % needs."
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypeAlias, get_args
 
@@ -13,7 +13,7 @@ from agent_brain.common.slots import set_slots_directly
 from agent_brain.memories.journal.entry import Entry, Row, Rows
 from agent_brain.memories.message import Message
 from agent_brain.memories.store.kinds import LASTING, VERSIONS
-from agent_brain.memories.store.log import decode, unreadable
+from agent_brain.memories.store.log import decode, id_of, unreadable
 
 MESSAGES = ("part", "message")
 
@@ -343,27 +343,63 @@ def read_changes(rows: Iterable[Row]) -> Iterator[tuple[int, Change]]:
         yield first, Added(update)
 
 
-def replay(rows: Iterable[Row], *, removed: bool = False) -> dict[str, Message]:
-    """Return the messages of ``rows`` by ID, in order, with their tags.
+class Replayed(Mapping[str, Message]):
+    """The messages of ``rows`` by ID, in order, with their tags; they are decoded when asked for.
+
+    All of them as objects would make Python's garbage collector stop the event loop.
 
     Args:
         rows: What a journal has, or the :func:`effective` part of it.
         removed: Include those that were removed later and are still in ``rows``.
     """
-    found: dict[str, Message] = {}
-    for seq, kind, line in rows:
-        if kind in MESSAGES:
-            message = decode(line, seq)
-            found[message.id] = message
-        elif kind in ("tag", "delete", "forget"):
-            change = read_change(seq, kind, line)
-            if isinstance(change, Tagged):
-                known = [found[message_id] for message_id in change.ids if message_id in found]
-                found.update({message.id: change.applied_to(message) for message in known})
-            elif isinstance(change, Removed) and not removed:
-                for message_id in change.ids:
-                    found.pop(message_id, None)
-    return found
+
+    def __init__(self, rows: Iterable[Row], *, removed: bool = False) -> None:
+        self._found: dict[str, str | Message] = {}
+        self._seqs: dict[str, int] = {}
+        self._tagged: dict[str, list[Tagged]] = {}
+        for seq, kind, line in rows:
+            if kind in MESSAGES:
+                try:
+                    message_id = id_of(line)
+                except ValueError as error:
+                    raise unreadable(seq, error) from error
+                self._found[message_id], self._seqs[message_id] = line, seq
+                self._tagged.pop(message_id, None)
+            elif kind in ("tag", "delete", "forget"):
+                change = read_change(seq, kind, line)
+                if isinstance(change, Tagged):
+                    for message_id in change.ids:
+                        self._tagged.setdefault(message_id, []).append(change)
+                elif isinstance(change, Removed) and not removed:
+                    for message_id in change.ids:
+                        self._found.pop(message_id, None)
+
+    def add(self, message: Message) -> None:
+        """Add a message, or replace the one with its ID."""
+        self._found[message.id] = message
+
+    def __or__(self, other: Replayed) -> Replayed:
+        """Return the messages of both; where both have an ID, that of ``other`` counts."""
+        both = Replayed(())
+        both._found, both._seqs = self._found | other._found, self._seqs | other._seqs
+        own = {i: changes for i, changes in self._tagged.items() if i not in other._found}
+        both._tagged = own | other._tagged
+        return both
+
+    def __getitem__(self, message_id: str) -> Message:
+        found = self._found[message_id]
+        if not isinstance(found, str):
+            return found
+        message = decode(found, self._seqs[message_id])
+        for change in self._tagged.get(message_id, ()):
+            message = change.applied_to(message)
+        return message
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
 
 
 def read_change(seq: int, kind: str, line: str) -> Change:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from agent_brain.memories.message import Message, Role
-from agent_brain.memories.store.events import effective, replay
+from agent_brain.memories.store.events import Replayed, effective
 from agent_brain.memories.store.filters import Query
 from agent_brain.memories.store.log import MessageLog
 from agent_brain.memories.store.many import in_slices, in_thread_if_many
@@ -41,10 +41,8 @@ async def everything(log: MessageLog) -> list[Message]:
     return log.all()
 
 
-async def read_journal(
-    store: MessageStore, after: int = 0, *, removed: bool = False
-) -> dict[str, Message]:
-    """Return the messages of the journal by ID, decoded off the event loop if they are many.
+async def read_journal(store: MessageStore, after: int = 0, *, removed: bool = False) -> Replayed:
+    """Return the messages of the journal by ID.
 
     Args:
         store: A store with a journal.
@@ -54,8 +52,14 @@ async def read_journal(
     assert store.session is not None
     rows = await store.session.rows(after)
     return await in_thread_if_many(
-        rows, lambda rows: replay(rows if removed else effective(rows), removed=removed)
+        rows, lambda rows: Replayed(rows if removed else effective(rows), removed=removed)
     )
+
+
+async def journal_messages(store: MessageStore, after: int = 0) -> list[Message]:
+    """Return the messages of the journal after a sequence number, in order."""
+    found = await read_journal(store, after)
+    return await in_thread_if_many(found, lambda found: arranged(found.values()))
 
 
 async def turn(store: MessageStore) -> list[Message]:
@@ -64,7 +68,7 @@ async def turn(store: MessageStore) -> list[Message]:
     if store.goal_id is None or began is None:
         return list(log)
     if not store.in_ram and store.evicted_upto > began:
-        return arranged((await read_journal(store, began - 1)).values())
+        return await journal_messages(store, began - 1)
     behind = log.since(store.goal_id)
     if not store.released:
         return behind
@@ -74,7 +78,7 @@ async def turn(store: MessageStore) -> list[Message]:
 async def whole_session(store: MessageStore) -> list[Message]:
     """Return all messages, with those that have left the view and are not gone."""
     if store.evicted_upto and not store.in_ram:
-        return arranged((await read_journal(store)).values())
+        return await journal_messages(store)
     messages = await everything(store.log)
     return _merged(store, messages, store.released.values()) if store.released else messages
 

@@ -28,6 +28,7 @@ from agent_brain.memories.store.events import (
     Cleared,
     Forgetting,
     Removed,
+    Replayed,
     Tagged,
     ValueSet,
     read_change,
@@ -123,8 +124,9 @@ async def clear(
 
 async def choose(held: Mapping[str, Message], choice: Choice) -> tuple[list[str], Erasure]:
     """Return the IDs of the messages that are chosen, partners included, and what is gone."""
-    found = [i async for i, message in in_slices(held.items()) if choice.fits(message)]
-    going = await in_thread_if_many(held.values(), partial(with_partners, found))
+    going = [i async for i in in_slices(held) if choice.fits(held[i])]
+    if any(held[i].tool_calls or held[i].tool_call_id for i in going):
+        going = await in_thread_if_many(held.values(), partial(with_partners, going))
     gone = partial(forgotten, text=choice.text, parts=choice.parts)
     return going, await in_thread_if_many([held[i] for i in going], gone)
 
@@ -161,17 +163,18 @@ async def expire(memory: StoredMemory) -> None:
             store.settled = False
 
 
-async def everything(memory: StoredMemory) -> dict[str, Message]:
+async def everything(memory: StoredMemory) -> Replayed:
     """Return every message in RAM, in the journal or held by a run, with its tags, by ID."""
     store = memory.store
     if store.session is None:
-        found = {message_id: message for message_id, (_, message) in store.released.items()}
-        found |= zip(store.log.ids(), store.log.all(), strict=True)
+        found = Replayed(())
+        for message in (*(message for _, message in store.released.values()), *store.log.all()):
+            found.add(message)
     else:
         found = await read_journal(store, removed=True)
     for call in memory.control.pending.values():
-        if call.result is not None:
-            found.setdefault(call.result.id, call.result)
+        if call.result is not None and call.result.id not in found:
+            found.add(call.result)
     return found
 
 
@@ -211,7 +214,7 @@ async def erase(
         stale |= {name for name, value in store.values.items() if quotes(value)} - {REMOVING}
     changes: list[Change] = [
         *(ValueSet(name, None) for name in sorted(stale)),
-        *_tags_again(gone, quoting, {i: m for i, m in held.items() if i not in going}),
+        *_tags_again(gone, quoting, held, going),
         *_struck(memory, gone),
     ]
     due = bool(ids or changes or inside or quoting or unfinished)
@@ -274,14 +277,16 @@ async def _is_quoted(memory: StoredMemory, gone: Erasure) -> bool:
     return False
 
 
-def _tags_again(gone: Erasure, quoting: Rows, staying: Mapping[str, Message]) -> Iterator[Change]:
+def _tags_again(
+    gone: Erasure, quoting: Rows, held: Mapping[str, Message], going: AbstractSet[str]
+) -> Iterator[Change]:
     """Yield changes that tag messages as they are, as entries about their tags are removed."""
     quotes = replace(gone, texts=frozenset()).finder()
     for row in quoting:
         if _has_tag(row, quotes):
             change = cast("Tagged", read_change(*row))
             others = {tag for tag in (*change.add, *change.remove) if not quotes(tag)}
-            for message in (staying[i] for i in change.ids if others and i in staying):
+            for message in (held[i] for i in change.ids if i in held and i not in going and others):
                 yield Tagged([message.id], sorted(message.tags), sorted(others - message.tags))
 
 

@@ -79,6 +79,7 @@ class Vectors:
         self._early: dict[str, NDArray[np.float32]] = {}  # of messages that are not recorded yet
         self._writing: AbstractSet[str] = frozenset()  # keys that are being stored
         self._deleted: dict[str, None] = {}  # keys to delete from the store
+        self._erasing = False  # no copy may stay of what is deleted
         self._losses = 0  # of the store, when it was compared
         self._opening = True  # nothing was compared yet
         self._is_new = True  # the log was not reset since it was attached
@@ -241,6 +242,7 @@ class Vectors:
                 self.held.remove(key)
         if not (self.shared or self.readonly):  # others write for messages that are not read yet
             self._deleted.update(dict.fromkeys(extra & stored))
+            self._erasing |= bool(extra & stored)  # of a forgetting that was killed, maybe
 
     def _is_whole(self, messages: int, vectors: int) -> bool:
         """Return whether a session that was just opened needs no closer look."""
@@ -462,13 +464,15 @@ class Vectors:
         async with self._saving:
             try:
                 await self.connect()
-                erase = bool(erase and self._deleted and store.leaves_traces)
-                if erase:
+                self._erasing |= erase and bool(self._deleted)
+                erasing = self._erasing and store.leaves_traces
+                if erasing and self._deleted:
                     await self._take_back(store)
                 while self._deleted or self.held:
                     await (self._delete(store) if self._deleted else self._write(store))
-                if erase:
+                if erasing:
                     await store.blank()
+                self._erasing = False
             except VectorStoreError as error:
                 if strict:
                     raise

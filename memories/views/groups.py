@@ -46,13 +46,15 @@ def with_partners(ids: Collection[str], messages: Iterable[Message]) -> list[str
 
     Removing these leaves no result without its call and no call without its result.
     """
-    wanted = frozenset(ids)
-    return [
-        message.id
-        for members in group(messages)
-        if any(message.id in wanted for message in members)
-        for message in members
-    ]
+    groups: dict[str, int] = {}  # by ID, the place of the first message; no object for each
+    asked: dict[str, int] = {}
+    for at, message in enumerate(messages):
+        call_id = message.tool_call_id or ""
+        groups[message.id] = asked.get(call_id, at) if message.role is TOOL else at
+        for call in message.tool_calls:
+            asked[call.id] = at
+    wanted = {groups[message_id] for message_id in ids if message_id in groups}
+    return sorted((i for i, place in groups.items() if place in wanted), key=groups.__getitem__)
 
 
 def arranged(messages: Iterable[Message]) -> list[Message]:

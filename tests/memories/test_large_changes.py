@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
+from weakref import ReferenceType, ref
 
 import anyio
 import pytest
@@ -137,3 +138,16 @@ async def test_other_tasks_run_while_a_journal_in_ram_reads_and_writes_many_entr
     assert [entry.data for entry in await journal.read("s")] == [entry.data for entry in made]
     if work in ("append", "load"):
         assert len(await journal.rows("more")) == MANY
+
+
+async def test_forgetting_holds_few_messages_at_a_time(tmp_path: Path) -> None:
+    said: list[ReferenceType[Message]] = []
+
+    def is_last_of_few(message: Message) -> bool:
+        said.append(ref(message))
+        return message.content == "1999" and sum(one() is not None for one in said) < 10
+
+    async with MessagesMemory(journal=tmp_path / "journal.db") as memory:
+        await memory.update([Message.user(str(number)) for number in range(2_000)])
+    async with MessagesMemory(journal=tmp_path / "journal.db") as memory:
+        assert await memory.forget(where=is_last_of_few) == 1

@@ -130,6 +130,17 @@ def test_mean_scores_that_do_not_show_their_spread_have_no_interval(
     assert any("no interval of mean scores" in one for one in report.warnings) == ("30" in why)
 
 
+@pytest.mark.parametrize(
+    ("tasks", "of"), [(28, "differences"), (30, "mean scores"), (58, "mean scores"), (60, None)]
+)
+def test_a_report_says_which_intervals_are_wider_than_they_need_be(
+    tasks: int, of: str | None
+) -> None:
+    warnings = of_scores(tasks, [1.0, 0.8], [0.4, 0.6]).warnings
+    wide = [one for one in warnings if "wider than 95 % needs" in one]
+    assert [one.lower().count(f"intervals of {of} are") for one in wide] == ([1] if of else [])
+
+
 def test_the_difference_of_fewer_than_10_tasks_has_no_interval() -> None:
     found, alike = (
         report_of({VECTOR: "+" * 9, MESSAGES: other}).versus(VECTOR) for other in ("-" * 9, "+" * 9)
