@@ -28,7 +28,7 @@ from tests.support.thorough import thorough
 pytestmark = pytest.mark.anyio
 
 SIZES = [1, 2, 3, 30]
-MARKS: dict[int | None, Any] = {2: pytest.mark.thorough, 3: pytest.mark.thorough}
+MARKS: dict[int | None, Any] = dict.fromkeys((2, 3, 30), pytest.mark.thorough)
 
 
 def layered(size: int, long: type[MessagesMemory | VectorMemory], **place: Any) -> LayeredMemory:

@@ -16,13 +16,16 @@ import anyio
 
 from agent_brain.tools import Action, BaseTool, Outcome, call_tool
 from agent_brain.tools.mcp import McpTools
+from tests.support.forked import forked
 
 SERVERS = Path(__file__).parent / "servers"
+IMPORTED = ("mcp.server", "mcp.server.stdio", "anyio._backends._asyncio")  # by most of them
 
 
 def script(name: str, *args: str, **entry: Any) -> dict[str, Any]:
     """One of the scripts as an entry of a configuration."""
-    return {"command": sys.executable, "args": [str(SERVERS / f"{name}.py"), *args], **entry}
+    command, *before = (sys.executable,) if name == "odd" else forked(*IMPORTED)
+    return {"command": command, "args": [*before, str(SERVERS / f"{name}.py"), *args], **entry}
 
 
 def config(**entries: dict[str, Any]) -> dict[str, Any]:
