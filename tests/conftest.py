@@ -31,9 +31,9 @@ if RAM.is_dir() and shutil.disk_usage(RAM).free > 2**30:  # writing to disks mak
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(RAM))
 
 # No test asks a server on the internet. To read the authorities of all takes 25 ms, and is done
-# for each client that a test, or a program that it starts, makes.
-AUTHORITY = Path(__file__).with_name("support") / "authority.pem"
-os.environ.setdefault("SSL_CERT_FILE", str(AUTHORITY))
+# for each client that a test, or a program that it starts, makes: also if the caller names a file.
+os.environ.setdefault("CALLERS_SSL_CERT_FILE", os.environ.get("SSL_CERT_FILE", ""))
+os.environ["SSL_CERT_FILE"] = str(Path(__file__).with_name("support") / "authority.pem")
 
 # By default httpx waits five seconds for an answer, which a busy machine may miss.
 for wait in ("connect", "read", "write", "pool"):

@@ -22,12 +22,13 @@ from agent_brain.memories import (
 )
 from agent_brain.memories.views.summary_writer import outline
 from agent_brain.testing import Check, FakeMemory, memory_conformance
+from tests.support.conformance import pass_all
 from tests.support.thorough import thorough
 
 pytestmark = pytest.mark.anyio
 
 SIZES = [1, 2, 3, 30]
-MARKS: dict[int | None, Any] = {2: pytest.mark.thorough, 3: pytest.mark.thorough}
+MARKS: dict[int | None, Any] = dict.fromkeys((2, 3, 30), pytest.mark.thorough)
 
 
 def layered(size: int, long: type[MessagesMemory | VectorMemory], **place: Any) -> LayeredMemory:
@@ -82,22 +83,22 @@ def holds(name: str, size: int | None) -> int | None:
     return size if name.endswith("windowed") else None
 
 
-def checks() -> list[Any]:
-    found = [
-        pytest.param(check, id=f"{name}-{size or 'default'}-{check}", marks=MARKS.get(size, ()))
+@pytest.mark.parametrize(
+    "name, size",
+    [
+        pytest.param(name, size, id=f"{name}-{size or 'default'}", marks=MARKS.get(size, ()))
         for name, size in MEMORIES[1:]
-        for check in memory_conformance(
-            lambda name=name, size=size: make_memory(name, size),  # type: ignore[misc]
-            query_face=True,
-            holds=holds(name, size),
-        )
-    ]
-    return found + [pytest.param(c, id=f"fake-{c}") for c in memory_conformance(FakeMemory)]
+    ],
+)
+async def test_a_memory_behaves(name: str, size: int | None) -> None:
+    def make() -> Memory:
+        return make_memory(name, size)
+
+    await pass_all(memory_conformance(make, query_face=True, holds=holds(name, size)))
 
 
-@pytest.mark.parametrize("check", checks())
-async def test_a_memory_behaves(check: Check) -> None:
-    await check()
+async def test_the_memory_of_tests_behaves() -> None:
+    await pass_all(memory_conformance(FakeMemory))
 
 
 @pytest.mark.also_on_trio
@@ -134,9 +135,4 @@ async def test_a_memory_lasts(name, size, journal, tmp_path) -> None:
     every = memory_conformance(
         MessagesMemory, journaled=made, journal=new_journal, holds=holds(name, size)
     )
-    for check in every[general:]:
-        try:
-            await check()
-        except Exception as error:
-            error.add_note(f"in: {check}")
-            raise
+    await pass_all(every[general:])

@@ -18,8 +18,10 @@ from agent_brain.memories import (
     TodoMemory,
     WindowedMemory,
 )
-from agent_brain.testing import Check, memory_conformance
+from agent_brain.testing import memory_conformance
 from tests.memories.durable.own import ListMemory, NotedMemory
+from tests.support.conformance import pass_all
+from tests.support.thorough import first_of
 
 pytestmark = pytest.mark.anyio
 
@@ -40,22 +42,12 @@ def made(name: str, **options: Any) -> Memory:
     return DurableMemory(MADE[name], **options)
 
 
-@pytest.mark.parametrize(
-    "check",
-    [
-        pytest.param(
-            check, id=f"{name}-{check}", marks=() if name in USUAL else pytest.mark.thorough
-        )
-        for name in [*MADE, "over"]
-        for check in memory_conformance(
-            lambda tools=(), name=name: made(name, tools=tools),  # type: ignore[misc]
-            query_face=True,
-            holds=HOLDS.get(name),
-        )
-    ],
-)
-async def test_it_behaves(check: Check) -> None:
-    await check()
+@pytest.mark.parametrize("name", first_of([*MADE, "over"], *USUAL))
+async def test_it_behaves(name: str) -> None:
+    def make(tools: Any = ()) -> Memory:
+        return made(name, tools=tools)
+
+    await pass_all(memory_conformance(make, query_face=True, holds=HOLDS.get(name)))
 
 
 @pytest.mark.parametrize(
@@ -76,9 +68,4 @@ async def test_it_lasts(name: str, journal: str, tmp_path: Path) -> None:
     holds = HOLDS.get(name)
     general = len(memory_conformance(MessagesMemory, holds=holds))
     every = memory_conformance(MessagesMemory, journaled=opened, journal=new_journal, holds=holds)
-    for check in every[general:]:
-        try:
-            await check()
-        except Exception as error:
-            error.add_note(f"in: {check}")
-            raise
+    await pass_all(every[general:])

@@ -9,6 +9,7 @@ import pytest
 from agent_brain.memories import MessagesMemory, RedisJournal
 from agent_brain.testing import memory_conformance
 from tests.memories.test_conformance import holds, make_memory
+from tests.support.conformance import pass_all
 from tests.support.redis_server import journal_prefix, redis_url
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyncio"])]
@@ -31,9 +32,4 @@ async def test_a_memory_lasts(name: str, size: int | None) -> None:
         every = memory_conformance(
             MessagesMemory, journaled=made, journal=new_journal, holds=holds(name, size)
         )
-        for check in every[general:]:
-            try:
-                await check()
-            except Exception as error:
-                error.add_note(f"in: {check}")
-                raise
+        await pass_all(every[general:])

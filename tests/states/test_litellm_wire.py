@@ -15,8 +15,9 @@ import pytest
 
 from agent_brain.memories.message import Attachment, Message
 from agent_brain.states import ArgumentsDelta, Finish, LiteLLM, LLMServerError, Piece, Thought
-from agent_brain.testing import ScriptedLLM, llm_conformance
+from agent_brain.testing import llm_conformance
 from agent_brain.tools import Action, tool
+from tests.support.conformance import pass_all
 from tests.support.openai_server import CallDelta, OpenAIServer, Page, Raw, Reply, tool_calls
 
 pytestmark = [
@@ -123,11 +124,9 @@ def turn(*, text: str = "", data: object = None, call: Action = CALL) -> list[Me
     ]
 
 
-@pytest.mark.parametrize("name", [check.name for check in llm_conformance(ScriptedLLM)])
-async def test_it_conforms(name: str) -> None:
+async def test_it_conforms() -> None:
     with OpenAIServer(repeat(Reply("Hel", "lo"))) as server:
-        checks = llm_conformance(lambda: model_of(server))
-        await next(check for check in checks if check.name == name)()
+        await pass_all(llm_conformance(lambda: model_of(server)))
 
 
 # --- messages without text ---

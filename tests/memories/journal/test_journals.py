@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from agent_brain.memories import RamJournal, SQLiteJournal
-from agent_brain.testing import Check, journal_conformance
+from agent_brain.memories import Journal, RamJournal, SQLiteJournal
+from agent_brain.testing import journal_conformance
+from tests.support.conformance import pass_all
 
 pytestmark = [pytest.mark.anyio, pytest.mark.also_on_trio]
 
-ON_DISK = [
-    pytest.param(check, id=f"sqlite-{check}")
-    for check in journal_conformance(lambda: SQLiteJournal(Path(tempfile.mkdtemp()) / "journal.db"))
-]
-IN_RAM = [pytest.param(check, id=f"ram-{check}") for check in journal_conformance(RamJournal)]
-NOWHERE = [
-    pytest.param(check, id=f"sqlite-in-ram-{check}")
-    for check in journal_conformance(lambda: SQLiteJournal(":memory:"))
-]
+
+def on_disk() -> SQLiteJournal:
+    return SQLiteJournal(Path(tempfile.mkdtemp()) / "journal.db")
 
 
-@pytest.mark.parametrize("check", IN_RAM + ON_DISK + NOWHERE)
-async def test_a_journal_behaves(check: Check) -> None:
-    await check()
+def nowhere() -> SQLiteJournal:
+    return SQLiteJournal(":memory:")
+
+
+@pytest.mark.parametrize("make", [RamJournal, on_disk, nowhere])
+async def test_a_journal_behaves(make: Callable[[], Journal]) -> None:
+    await pass_all(journal_conformance(make))

@@ -7,7 +7,8 @@ from uuid import uuid4
 import pytest
 
 from agent_brain.memories import PostgresJournal
-from agent_brain.testing import Check, journal_conformance
+from agent_brain.testing import journal_conformance
+from tests.support.conformance import pass_all
 from tests.support.postgres_server import URL, clear, drop, needs_postgres
 
 pytestmark = pytest.mark.anyio
@@ -27,6 +28,5 @@ def make() -> PostgresJournal:
     return PostgresJournal(URL, schema=SCHEMA)
 
 
-@pytest.mark.parametrize("check", journal_conformance(make), ids=str)
-async def test_a_journal_behaves(check: Check) -> None:
-    await check()
+async def test_a_journal_behaves() -> None:
+    await pass_all(journal_conformance(make))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
 
 from agent_brain.memories import RedisJournal
-from agent_brain.testing import Check, journal_conformance
+from agent_brain.testing import journal_conformance
+from tests.support.conformance import pass_all
 from tests.support.redis_server import journal_prefix, redis_url
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyncio"])]
@@ -31,11 +32,6 @@ def clean() -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("check", journal_conformance(new_journal), ids=str)
-async def test_the_journal_behaves(check: Check) -> None:
-    await check()
-
-
-@pytest.mark.parametrize("check", journal_conformance(with_ttl), ids=str)
-async def test_a_journal_with_a_ttl_behaves(check: Check) -> None:
-    await check()
+@pytest.mark.parametrize("make", [new_journal, with_ttl])
+async def test_the_journal_behaves(make: Callable[[], RedisJournal]) -> None:
+    await pass_all(journal_conformance(make))

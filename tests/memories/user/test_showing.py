@@ -17,15 +17,13 @@ from agent_brain.serving import Sessions
 from agent_brain.testing import ScriptedLLM, memory_conformance
 from agent_brain.tools import Action, tool
 from tests.memories.user.support import by_rules, day, said
+from tests.support.conformance import pass_all
 
 pytestmark = pytest.mark.anyio
 
 
-@pytest.mark.parametrize(
-    "check", memory_conformance(lambda: UserMemory().over(MessagesMemory())), ids=str
-)
-async def test_it_behaves_as_every_memory_does(check: object) -> None:
-    await check()  # type: ignore[operator]
+async def test_it_behaves_as_every_memory_does() -> None:
+    await pass_all(memory_conformance(lambda: UserMemory().over(MessagesMemory())))
 
 
 async def shown(user: UserMemory, question: str) -> str:

@@ -23,6 +23,7 @@ from agent_brain.tools.builtin import (
     http_get_tool,
     memory_search_tool,
 )
+from tests.support.conformance import pass_all
 
 pytestmark = pytest.mark.anyio
 
@@ -38,16 +39,11 @@ CASES: list[tuple[Any, dict[str, Any]]] = [
     (FILES["search_pattern"], {"regex": "^from"}),
     (memory_search_tool(FakeMemory("Rome")), {"query": "rome"}),
 ]
-CHECKS = [
-    pytest.param(check, id=f"{tool.name}-{check}")
-    for tool, good in CASES
-    for check in tool_conformance(tool, good)
-]
 
 
-@pytest.mark.parametrize("check", CHECKS)
-async def test_every_tool_conforms(check):
-    await check()
+@pytest.mark.parametrize("tool, good", CASES, ids=lambda given: getattr(given, "name", ""))
+async def test_every_tool_conforms(tool, good):
+    await pass_all(tool_conformance(tool, good))
 
 
 @pytest.mark.parametrize(

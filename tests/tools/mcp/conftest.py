@@ -7,7 +7,8 @@ import anyio.to_thread
 import pytest
 
 from agent_brain.tools.mcp import McpTools
-from tests.tools.mcp.support import config, http_server, nothing_left, script
+from tests.support.forked import forked
+from tests.tools.mcp.support import IMPORTED, config, http_server, nothing_left, script
 
 
 @pytest.fixture(scope="session")
@@ -30,6 +31,7 @@ def url() -> Iterator[str]:
 @pytest.fixture
 async def nothing_leaks(anyio_backend: str) -> AsyncIterator[None]:
     """Processes, threads and files of a test are gone when it ends."""
+    forked(*IMPORTED)  # starts a process that stays
     await anyio.to_thread.run_sync(int)  # what the event loop opens once for itself
     with nothing_left():
         yield

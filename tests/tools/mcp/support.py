@@ -16,14 +16,17 @@ import anyio
 
 from agent_brain.tools import Action, BaseTool, Outcome, call_tool
 from agent_brain.tools.mcp import McpTools
+from tests.support.forked import forked
 
 SERVERS = Path(__file__).parent / "servers"
+IMPORTED = ("mcp.server", "mcp.server.stdio", "anyio._backends._asyncio")  # by most of them
 
 
 def script(name: str, *args: str, **entry: Any) -> dict[str, Any]:
     """One of the scripts as an entry of a configuration; a busy machine may start it slowly."""
-    command = {"command": sys.executable, "args": [str(SERVERS / f"{name}.py"), *args]}
-    return {**command, "startTimeout": 120.0, **entry}
+    command, *before = (sys.executable,) if name == "odd" else forked(*IMPORTED)
+    arguments = [*before, str(SERVERS / f"{name}.py"), *args]
+    return {"command": command, "args": arguments, "startTimeout": 120.0, **entry}
 
 
 def config(**entries: dict[str, Any]) -> dict[str, Any]:
