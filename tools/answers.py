@@ -99,11 +99,12 @@ class Field(NamedTuple):
 
     @property
     def label(self) -> str:
-        """What a person reads beside it: a title of its own, and what the field is."""
-        title, description = self.schema.get("title"), self.schema.get("description")
-        if not description or title in (None, _title_of(self.name)):
-            return str(description or title or self.name)
-        return f"{title}: {description}"
+        """What a person reads beside it: its title, and what the field is."""
+        title = str(self.schema.get("title") or self.name)
+        description = str(self.schema.get("description") or "")
+        if description and title.casefold() in description.casefold():
+            return description
+        return f"{title}: {description}" if description else title
 
 
 def answer_type(kind: AnswerKind) -> AnswerType:

@@ -174,11 +174,14 @@ def test_a_form_has_fields_and_choices() -> None:
     ]
     titled = fields_of(
         {
-            "properties": {"code": {"title": "Postal code", "description": "Digits"}},
+            "properties": {
+                "code": {"title": "Postal code", "description": "Digits"},
+                "from": {"description": "Three letters"},
+            },
             "type": "object",
         }
     )
     assert titled is not None
-    assert titled[0].label == "Postal code: Digits"
+    assert [field.label for field in titled] == ["Postal code: Digits", "from: Three letters"]
     assert choices_of(fields[1].schema) == [("window", "window"), ("aisle", "aisle")]
     assert fields_of(answer_type(int).schema or {}) is None
