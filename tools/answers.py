@@ -25,7 +25,7 @@ from pydantic_core import to_json
 from agent_brain.common.json_data import data_of
 from agent_brain.common.secrets import scrub
 from agent_brain.common.text import clean_json, to_compact_json
-from agent_brain.common.values import error_lines
+from agent_brain.common.values import check_members, error_lines
 from agent_brain.tools.schemas import read_schema, resolved
 
 AnswerKind: TypeAlias = Any
@@ -131,6 +131,8 @@ def _type_of(kind: AnswerKind) -> AnswerType:
             raise TypeError("it is a value, not a type")
         adapter: TypeAdapter[Any] = TypeAdapter(kind)
         schema = adapter.json_schema()
+        if not (members := _members_of(kind)):
+            check_members(adapter)
     except Exception as error:  # pydantic raises various errors for what is not a type
         why = (str(error) or type(error).__name__).splitlines()[0].rstrip(". ")
         raise ValueError(f"{kind!r} is not a type that pydantic validates: {why}") from error
@@ -139,7 +141,7 @@ def _type_of(kind: AnswerKind) -> AnswerType:
             f"{' and '.join(alike)} have the same data, so an answer does not say which of them it "
             "is: give each a field of its own, such as kind: Literal['a'] = 'a'"
         )
-    return AnswerType(schema, adapter, _members_of(kind))
+    return AnswerType(schema, adapter, members)
 
 
 def _members_of(kind: AnswerKind) -> dict[str, Enum]:

@@ -181,7 +181,10 @@ async def test_an_answer_that_is_a_picture_is_kept() -> None:
 
 async def test_calls_of_a_providers_tools_are_told_again() -> None:
     call = ProviderCall("w1", "web_search", {"query": "Oslo"}, "found")
-    told = {"provider_calls": [asdict(call)], "citations": ["https://oslo.example/"]}
+    told: dict[str, Any] = {
+        "provider_calls": [asdict(call)],
+        "citations": ["https://oslo.example/"],
+    }
     llm = ScriptedLLM([[call, "Oslo.", Finish("stop", metadata=told)]])
     cache = CallCache()
     seen: list[Any] = []

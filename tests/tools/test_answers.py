@@ -137,6 +137,14 @@ def test_what_is_no_type_is_refused(kind: object) -> None:
         answer_type(kind)
 
 
+def test_an_enum_in_a_type_has_members_that_json_has() -> None:
+    pair = Enum("Pair", {"ONE": (1, 2)})
+    asked = answer_type(pair | None)
+    assert asked.value(read_answer(asked.schema, [1, 2])) is pair.ONE
+    with pytest.raises(ValueError, match=r"JSON does not have the value of Pair\.ONE"):
+        answer_type(list[pair])  # type: ignore[valid-type]
+
+
 class Accept(BaseModel):
     why: str
 
