@@ -69,6 +69,7 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.teams.team import Team as Team
     from agent_brain.tools import Action as Action
     from agent_brain.tools import BaseTool as BaseTool
+    from agent_brain.tools import ToolContext as ToolContext
     from agent_brain.tools import ToolError as ToolError
     from agent_brain.tools import tool as tool
     from agent_brain.usage.budgets import UsageBudget as UsageBudget

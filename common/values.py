@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
+from enum import Enum
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pydantic import ValidationError
+    from pydantic import TypeAdapter, ValidationError
     from pydantic_core import ErrorDetails
 
 
@@ -72,6 +73,38 @@ def is_amount(value: Any, *, zero: bool = False) -> bool:
         return False
     number = float(value)
     return number > 0 or (zero and number == 0)
+
+
+def check_members(adapter: TypeAdapter[Any]) -> None:
+    """Check that pydantic reads the members of the Enums in a type from its own JSON of them.
+
+    Raises:
+        ValueError: It does not, as of a member whose value is a tuple.
+    """
+    from pydantic import TypeAdapter
+
+    for kind in _enums_in(adapter.core_schema):
+        own: TypeAdapter[Enum] = TypeAdapter(kind)
+        for member in kind:
+            try:
+                own.validate_json(own.dump_json(member))
+            except ValueError:
+                raise ValueError(
+                    f"JSON does not have the value of {member}: use texts or numbers"
+                ) from None
+
+
+def _enums_in(schema: Any) -> Iterator[type[Enum]]:
+    """Yield the Enums in a core schema that no function reads."""
+    if isinstance(schema, list | tuple):
+        for each in schema:
+            yield from _enums_in(each)
+    elif isinstance(schema, Mapping):
+        kind = str(schema.get("type"))
+        if kind == "enum":
+            yield schema["cls"]
+        elif not kind.startswith("function"):
+            yield from _enums_in([*schema.values()])
 
 
 def error_details(error: ValidationError) -> list[ErrorDetails]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -133,20 +133,20 @@ class Catalog:
         return await self._read(_key(owner, session))
 
     async def note(
-        self, owner: str | None, info: SessionInfo, *, rename: bool = False
+        self, owner: str | None, info: SessionInfo, *, changes: Collection[str] = ()
     ) -> SessionInfo:
         """Record a session; return it as it is recorded.
 
         Args:
             owner: Whose it is.
             info: The session. If it is known, its title and its origin stay.
-            rename: Change the title of a session that is known, and nothing else.
+            changes: The fields of a session that is known to change, and nothing else.
         """
         key = _key(owner, info.id)
         last = 0
         while True:
             old = await self._journal.read(key)
-            noted = _changed(_info(old[-1]), info, rename=rename) if old else info
+            noted = _changed(_info(old[-1]), info, changes) if old else info
             entry = Entry("session", info_data(noted))
             try:
                 expect = max(
@@ -161,12 +161,28 @@ class Catalog:
             return noted
 
     async def remove(self, owner: str | None, session: str) -> None:
-        """Remove the session from the list."""
+        """Remove the session from the list. A chat that began with it begins with the next one."""
         info = await self.get(owner, session)
+        chat = session if info is None else chat_of(info)
+        others = [each for each in await self.chat(owner, chat) if each != session]
+        if chat == session and others:
+            await self._begin_with(owner, others, chat)
         await self._journal.delete(_key(owner, session))
         await self._journal.delete(responses_key(session_key(session, owner)))
-        if info is not None and not await self.chat(owner, chat := chat_of(info)):
+        if chat == session or not others:
             await self._journal.delete(_branches_key(owner, chat))
+
+    async def _begin_with(self, owner: str | None, sessions: list[str], chat: str) -> None:
+        """Let the sessions of a chat be those of one that begins with the first of them."""
+        first = sessions[0]
+        if not await self.branches(owner, first):  # else it was interrupted
+            for branch in await self.branches(owner, chat):
+                await self.add_branch(owner, first, branch)
+        for each in sessions:
+            info = await self.get(owner, each)
+            if info is not None and info.origin is not None:
+                moved = replace(info, origin=replace(info.origin, chat=first))
+                await self.note(owner, moved, changes=["origin"])
 
     async def add_branch(self, owner: str | None, chat: str, branch: Branch) -> None:
         """Record a branch of a chat."""
@@ -180,7 +196,7 @@ class Catalog:
 
     async def chat(self, owner: str | None, chat: str) -> list[str]:
         """Return the sessions of a chat, in the order in which they were made."""
-        known = [chat, *(branch.session for branch in await self.branches(owner, chat))]
+        known = dict.fromkeys([chat, *(b.session for b in await self.branches(owner, chat))])
         return [each for each in known if await self.get(owner, each) is not None]
 
     async def _read(self, key: str) -> SessionInfo | None:
@@ -236,9 +252,9 @@ def responses_key(session: str) -> str:
     return json.dumps({"approved": session}, ensure_ascii=False)
 
 
-def _changed(known: SessionInfo, info: SessionInfo, *, rename: bool) -> SessionInfo:
-    if rename:
-        return replace(known, title=info.title, updated_at=info.updated_at)
+def _changed(known: SessionInfo, info: SessionInfo, fields: Collection[str]) -> SessionInfo:
+    if fields:
+        return replace(known, **{field: getattr(info, field) for field in fields})
     return replace(info, title=known.title, origin=known.origin)
 
 

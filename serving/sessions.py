@@ -8,6 +8,7 @@ from collections.abc import (
     AsyncIterator,
     Awaitable,
     Callable,
+    Collection,
     Coroutine,
     Iterable,
     Mapping,
@@ -302,14 +303,13 @@ class Sessions:
         """
         if not (title := make_title(title)):
             raise BrainUseError("A session needs a title that is not empty")
-        key = SessionKey(owner_of(user, tenant), session)
-        if not await self._has(key):
-            raise _not_found(session)
+        await self._existing(session, user, tenant)
         async with self.use(session, user=user, tenant=tenant) as opened:
             if opened.deleted:
                 raise _not_found(session)
             known = opened.info or SessionInfo(session, title, datetime.now(UTC))
-            info = await self._note(opened, replace(known, title=title), rename=True)
+            named = replace(known, title=title)
+            info = await self._note(opened, named, changes=["title", "updated_at"])
             return self._with_status(opened, info)
 
     async def delete(
@@ -322,9 +322,7 @@ class Sessions:
             LeaseHeldError: Another process has a run in it; nothing was changed.
             SessionConflictError: The same, if its run has just begun.
         """
-        key = SessionKey(owner_of(user, tenant), session)
-        if not await self._has(key):
-            raise _not_found(session)
+        key = await self._existing(session, user, tenant)
         self._check_room(key)
         async with self._pool.take(key, lambda: self._open(key)) as opened:
             opened.deleted = True  # runs that wait for their turn do not begin
@@ -526,6 +524,7 @@ class Sessions:
             BrainUseError: The session keeps no steps, or as of the step it has no such message, or
                 no such call that runs next.
         """
+        await self._existing(session, user, tenant)
         async with self.use(session, user=user, tenant=tenant) as source:
             copied = await copy_as_of(source, step, Edits(messages or {}, calls or {}))
         origin = Origin(session, step)
@@ -567,13 +566,14 @@ class Sessions:
             BrainUseError: The session keeps no steps, the message is not one of a user, or it would
                 be empty.
         """
+        catalog, owner = self._catalog, (await self._existing(session, user, tenant)).owner
         async with self.use(session, user=user, tenant=tenant) as source:
             step = await step_with(source, message)
             edits = Edits({} if text is None else {message: text})
             copied = await copy_as_of(source, step, edits)
-            title = title_of(copied) if source.info is None else source.info.title
-            chat = session if source.info is None else chat_of(source.info)
-        catalog, owner = self._catalog, owner_of(user, tenant)
+            info = source.info if catalog is None else await catalog.get(owner, session)
+        title = title_of(copied) if info is None else info.title
+        chat = session if info is None else chat_of(info)
         origin = Origin(session, step, None if catalog is None else chat)
         info = await self._write(copied, title, origin, user=user, tenant=tenant)
         if catalog is not None:
@@ -617,6 +617,17 @@ class Sessions:
         existing = await catalog.chat(owner, chat_of(info))
         branches = await catalog.branches(owner, chat_of(info))
         return Chat(existing, choices_in(branches, session, existing))
+
+    async def _existing(self, session: str, user: str | None, tenant: str | None) -> SessionKey:
+        """Return the key of a session that there is.
+
+        Raises:
+            SessionNotFoundError: There is no such session.
+        """
+        key = SessionKey(owner_of(user, tenant), session)
+        if not await self._has(key):
+            raise _not_found(session)
+        return key
 
     async def _has(self, key: SessionKey) -> bool:
         if key in self._pool:
@@ -727,7 +738,7 @@ class Sessions:
         self._runs.add(run)  # last: from here on it can be stopped
 
     async def _note(
-        self, session: Session, info: SessionInfo, *, rename: bool = False
+        self, session: Session, info: SessionInfo, *, changes: Collection[str] = ()
     ) -> SessionInfo:
         """Record what the list says of a session, one change at a time; return it."""
         info = replace(info, updated_at=datetime.now(UTC))
@@ -735,7 +746,7 @@ class Sessions:
             session.info = info
             return info
         async with session.noting:
-            session.info = info = await self._catalog.note(session.owner, info, rename=rename)
+            session.info = info = await self._catalog.note(session.owner, info, changes=changes)
         return info
 
     async def run_ended(self, session: Session, run: SessionRun) -> None:

@@ -17,7 +17,14 @@ from agent_brain.states.aclosing import close_stream, closing
 from agent_brain.states.errors import LLMError, Refused
 from agent_brain.states.hook_requests import ModelRequest, ModelResponse
 from agent_brain.states.hooks import Hook
-from agent_brain.states.models.llm import LLM, ArgumentsDelta, Finish, Piece, Thought
+from agent_brain.states.models.llm import (
+    LLM,
+    ArgumentsDelta,
+    Finish,
+    Piece,
+    Thought,
+    provider_calls_of,
+)
 from agent_brain.states.pipeline import ATTEMPT, MODEL, Kind, Passage, Pipeline, surrounded
 from agent_brain.states.usage import NOTHING, Usage
 from agent_brain.tools.action import Action
@@ -283,6 +290,7 @@ class _Whole:
 
 def _pieces_of(response: ModelResponse, finish: Finish | None) -> Iterable[Piece]:
     """The pieces of a changed response, apart from its usage."""
+    yield from () if finish is None else provider_calls_of(finish.metadata)
     if response.thoughts:
         yield Thought(response.thoughts)
     if response.text:

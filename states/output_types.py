@@ -14,6 +14,7 @@ from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, fro
 
 from agent_brain.common.json_values import INCOMPLETE, json_values
 from agent_brain.common.text import clean
+from agent_brain.common.values import check_members
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.output_unions import Member, choose, members_of, name_of
 from agent_brain.states.partial import PartialReader, Secrets
@@ -62,6 +63,7 @@ class Shape(Generic[T]):
                 raise TypeError("it is a value, not a type")
             self._adapter: TypeAdapter[Any] = TypeAdapter(output_type)
             schema = self._adapter.json_schema()
+            check_members(self._adapter)
             self.members = members_of(output_type)
             if self.members:
                 self.model = _choice_model(self.name, output_type, self.members)

@@ -25,7 +25,7 @@ from pydantic_core import to_json
 from agent_brain.common.json_data import data_of
 from agent_brain.common.secrets import scrub
 from agent_brain.common.text import clean_json, to_compact_json
-from agent_brain.common.values import error_lines
+from agent_brain.common.values import check_members, error_lines
 from agent_brain.tools.schemas import read_schema, resolved
 
 AnswerKind: TypeAlias = Any
@@ -99,11 +99,12 @@ class Field(NamedTuple):
 
     @property
     def label(self) -> str:
-        """What a person reads beside it: a title of its own, and what the field is."""
-        title, description = self.schema.get("title"), self.schema.get("description")
-        if not description or title in (None, _title_of(self.name)):
-            return str(description or title or self.name)
-        return f"{title}: {description}"
+        """What a person reads beside it: its title, and what the field is."""
+        title = str(self.schema.get("title") or self.name)
+        description = str(self.schema.get("description") or "")
+        if description and title.casefold() in description.casefold():
+            return description
+        return f"{title}: {description}" if description else title
 
 
 def answer_type(kind: AnswerKind) -> AnswerType:
@@ -130,6 +131,8 @@ def _type_of(kind: AnswerKind) -> AnswerType:
             raise TypeError("it is a value, not a type")
         adapter: TypeAdapter[Any] = TypeAdapter(kind)
         schema = adapter.json_schema()
+        if not (members := _members_of(kind)):
+            check_members(adapter)
     except Exception as error:  # pydantic raises various errors for what is not a type
         why = (str(error) or type(error).__name__).splitlines()[0].rstrip(". ")
         raise ValueError(f"{kind!r} is not a type that pydantic validates: {why}") from error
@@ -138,7 +141,7 @@ def _type_of(kind: AnswerKind) -> AnswerType:
             f"{' and '.join(alike)} have the same data, so an answer does not say which of them it "
             "is: give each a field of its own, such as kind: Literal['a'] = 'a'"
         )
-    return AnswerType(schema, adapter, _members_of(kind))
+    return AnswerType(schema, adapter, members)
 
 
 def _members_of(kind: AnswerKind) -> dict[str, Enum]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_args, overload
 
@@ -95,6 +95,16 @@ class ProviderCall:
     name: str
     args: Mapping[str, JsonValue] = field(default_factory=dict)
     result: JsonValue = None
+
+
+def provider_calls_of(metadata: Mapping[str, Any]) -> Iterator[ProviderCall]:
+    """Yield the calls of a provider's own tools in the metadata of a response or its message."""
+    calls = metadata.get("provider_calls")
+    for call in calls if isinstance(calls, list) else ():
+        if isinstance(call, dict) and call.get("id") and call.get("name"):
+            args = call.get("args")
+            made = str(call["id"]), str(call["name"]), args if isinstance(args, dict) else {}
+            yield ProviderCall(*made, call.get("result"))
 
 
 Piece: TypeAlias = str | Action | ArgumentsDelta | ProviderCall | Usage | Finish

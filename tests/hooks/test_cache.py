@@ -5,6 +5,7 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import asdict, replace
 from datetime import timedelta
 from typing import Any
 
@@ -15,7 +16,16 @@ from agent_brain.demo import demo_tools
 from agent_brain.errors import BrainDefinitionError, LLMServerError
 from agent_brain.hooks import CallCache, HidePersonalData, RamStore
 from agent_brain.memories import RamJournal, Role
-from agent_brain.states import Finish, TextDelta, Usage, UsageReported
+from agent_brain.states import (
+    Finish,
+    ProviderToolCalled,
+    SourcesCited,
+    TextDelta,
+    Usage,
+    UsageReported,
+)
+from agent_brain.states.events import NOWHERE
+from agent_brain.states.models.llm import ProviderCall
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import (
     Action,
@@ -166,6 +176,31 @@ async def test_an_answer_that_is_a_picture_is_kept() -> None:
     results = [await Brain("react", llm=llm, hooks=[cache]).run("Draw") for _ in range(2)]
 
     assert [len(result.attachments) for result in results] == [1, 1]
+    llm.assert_complete()
+
+
+async def test_calls_of_a_providers_tools_are_told_again() -> None:
+    call = ProviderCall("w1", "web_search", {"query": "Oslo"}, "found")
+    told: dict[str, Any] = {
+        "provider_calls": [asdict(call)],
+        "citations": ["https://oslo.example/"],
+    }
+    llm = ScriptedLLM([[call, "Oslo.", Finish("stop", metadata=told)]])
+    cache = CallCache()
+    seen: list[Any] = []
+
+    for _ in range(2):
+        async with Brain("react", llm=llm, hooks=[cache]).stream("Where?") as run:
+            async for event in run:
+                if isinstance(event, ProviderToolCalled | SourcesCited | TextDelta):
+                    seen.append(replace(event, response_id=None, at=NOWHERE))
+
+    assert [event.kind for event in seen[:3]] == [
+        "provider_tool_called",
+        "text_delta",
+        "sources_cited",
+    ]
+    assert seen[:3] == seen[3:]
     llm.assert_complete()
 
 

@@ -189,8 +189,14 @@ def test_a_picture_is_sent_with_a_message(serve, open_chat):
     chat = open_chat(serve(Brain(llm=llm)).url)
 
     picture = {"name": "sea.png", "mimeType": "image/png", "buffer": small_picture()}
-    chat.page.locator("#files").set_input_files([picture])
+    long = {**picture, "name": f"{'long ' * 60}.png"}
+    chat.page.locator("#files").set_input_files([picture, long])
     expect(chat.page.get_by_role("list", name="Attached files")).to_contain_text("sea.png")
+    assert chat.page.evaluate("innerWidth >= document.documentElement.scrollWidth")
+    chip = chat.page.get_by_role("listitem").filter(has_text=long["name"])
+    assert (box := chip.bounding_box())
+    assert box["height"] < 60  # on one line
+    chat.button(f"Remove {long['name']}").click()
     chat.ask("Which colour?")
 
     expect(chat.log.get_by_role("img", name="sea.png")).to_have_js_property("naturalWidth", 3)
@@ -260,6 +266,10 @@ def test_the_end_stays_in_sight_unless_the_person_has_scrolled_away(serve, open_
     chat.wait_until_idle()
     expect(chat.log.get_by_text("line 89")).to_have_count(1)
     expect(chat.log.get_by_text("line 0", exact=True)).to_be_in_viewport()
+    log, button = chat.log.bounding_box(), chat.button("Go to the end").bounding_box()
+    assert log
+    assert button
+    assert log["y"] + log["height"] <= button["y"]  # it covers nothing
     chat.button("Go to the end").click()
 
     expect(chat.log.get_by_text("line 89")).to_be_in_viewport()

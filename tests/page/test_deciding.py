@@ -314,7 +314,7 @@ def test_fields_of_a_form_have_their_own_names_and_may_be_left_open(serve, open_
 class Order(BaseModel):
     note: str = "hello"
     code: str = Field(title="Postal code", description="Four digits")
-    count: int = 5
+    count: int = Field(default=5, description="How many")
     kind: Literal["", "a", "b", "c", "d"] = "a"
     price: Decimal
     sizes: list[int] = []
@@ -333,14 +333,14 @@ def test_what_is_typed_is_sent_as_it_is(serve, open_chat):
     chat.ask("Order it.")
     page.get_by_label("Note (optional)").fill("")
     page.get_by_label("Postal code: Four digits").fill("0150")
-    page.get_by_label("Count (optional)").fill("")
+    page.get_by_label("Count: How many (optional)").fill("")
     page.get_by_label("Kind (optional)").select_option("(empty)")
     page.get_by_label("Price").fill("12345678901234567.80")
     page.get_by_label("Sizes (optional)").fill("1, x")
     page.get_by_label("Weights (optional)").fill("1.10, 2")
     chat.button("Answer").click()
     expect(alert).to_contain_text("count: ", ignore_case=True)  # its preset would return
-    page.get_by_label("Count (optional)").fill("6")
+    page.get_by_label("Count: How many (optional)").fill("6")
     chat.button("Answer").click()
     expect(page.locator(".field", has=page.get_by_role("alert"))).to_contain_text(
         "Sizes: x is not a number."

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agent_brain import Brain
-from agent_brain.errors import BrainUseError, StepNotFoundError
+from agent_brain.errors import BrainUseError, SessionNotFoundError, StepNotFoundError
 from agent_brain.memories import RamJournal
 from agent_brain.serving import Choice, Sessions
 from tests.memories.user.support import by_rules
@@ -133,6 +133,29 @@ async def test_a_deleted_branch_is_none_to_choose_and_the_others_stay():
         assert await journal.sessions() == []
 
 
+async def test_a_session_with_the_id_of_a_deleted_one_is_a_chat_of_its_own():
+    journal = RamJournal()
+    async with asked(journal) as (sessions, (first, second)):
+        one = await branch(sessions, "root", second)
+        two = await branch(sessions, one, first, "Uno")
+        await sessions.delete("root", **ANN)
+        async with sessions.use("root", **ANN) as session:
+            await ask(session, "New")
+        own = await branch(sessions, "root", await goal_of(sessions, "root"))
+        three = await branch(sessions, one, second)
+
+        assert (await sessions.chat("root", **ANN)).sessions == ["root", own]
+        assert (await sessions.chat(two, **ANN)).sessions == [one, two, three]
+        assert (await choices(sessions, two))[await goal_of(sessions, two)].at == 1
+        chats = {
+            info.id: info.origin.chat for info in await sessions.list(user="ann") if info.origin
+        }
+        assert chats == {own: "root", one: one, two: one, three: one}
+        for each in (one, two, three, "root", own):
+            await sessions.delete(each, **ANN)
+        assert await journal.sessions() == []
+
+
 async def test_the_way_of_a_deleted_session_is_chosen_in_another_that_goes_along():
     async with asked() as (sessions, (first, second)):
         later = await branch(sessions, "root", second)
@@ -151,8 +174,10 @@ async def test_a_message_that_is_not_kept_has_no_branch():
             await sessions.branch("root", first, **ANN)
         with pytest.raises(StepNotFoundError, match="no step with the message 'x'"):
             await sessions.branch("root", "x", **ANN)
-        with pytest.raises(StepNotFoundError):
+        with pytest.raises(SessionNotFoundError):
             await sessions.branch("root", first, user="bob")
+        with pytest.raises(SessionNotFoundError):
+            await sessions.fork("root", 1, user="bob")
 
 
 async def test_without_a_journal_there_are_no_branches():

@@ -12,7 +12,7 @@ import pytest
 
 from agent_brain import Brain, MessagesMemory, Net
 from agent_brain.demo import DemoLLM
-from agent_brain.errors import BrainUseError, SessionNotFoundError, StepNotFoundError
+from agent_brain.errors import BrainUseError, SessionNotFoundError
 from agent_brain.memories import RamJournal, SQLiteJournal
 from agent_brain.memories.journal.entry import Entry
 from agent_brain.nets import MapState, react
@@ -92,7 +92,7 @@ async def test_a_session_without_a_journal_has_nothing_to_copy():
 
 async def test_a_session_of_somebody_else_is_not_copied():
     async with asked("messages", RamJournal()) as sessions:
-        with pytest.raises(StepNotFoundError):
+        with pytest.raises(SessionNotFoundError):
             await sessions.fork("one", 3, user="bob")
         with pytest.raises(SessionNotFoundError):
             await sessions.fork("one", 3)

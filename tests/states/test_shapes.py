@@ -210,6 +210,7 @@ NOT_TYPES: dict[str, Any] = {
     "a callable type": Callable[[int], int],
     "a class without a schema": Exception,
     "a class that JSON Schema cannot describe": type,
+    "members whose values JSON does not have": list[enum.Enum("Pair", {"ONE": (1, 2)})],
 }
 
 

@@ -137,6 +137,14 @@ def test_what_is_no_type_is_refused(kind: object) -> None:
         answer_type(kind)
 
 
+def test_an_enum_in_a_type_has_members_that_json_has() -> None:
+    pair = Enum("Pair", {"ONE": (1, 2)})
+    asked = answer_type(pair | None)
+    assert asked.value(read_answer(asked.schema, [1, 2])) is pair.ONE
+    with pytest.raises(ValueError, match=r"JSON does not have the value of Pair\.ONE"):
+        answer_type(list[pair])  # type: ignore[valid-type]
+
+
 class Accept(BaseModel):
     why: str
 
@@ -174,11 +182,14 @@ def test_a_form_has_fields_and_choices() -> None:
     ]
     titled = fields_of(
         {
-            "properties": {"code": {"title": "Postal code", "description": "Digits"}},
+            "properties": {
+                "code": {"title": "Postal code", "description": "Digits"},
+                "from": {"description": "Three letters"},
+            },
             "type": "object",
         }
     )
     assert titled is not None
-    assert titled[0].label == "Postal code: Digits"
+    assert [field.label for field in titled] == ["Postal code: Digits", "from: Three letters"]
     assert choices_of(fields[1].schema) == [("window", "window"), ("aisle", "aisle")]
     assert fields_of(answer_type(int).schema or {}) is None

@@ -28,6 +28,7 @@ from agent_brain.states.events import (
     SourcesCited,
     TextDelta,
 )
+from agent_brain.states.models.llm import provider_calls_of
 from agent_brain.states.sources import CITATIONS, sources_of
 from agent_brain.tools.action import Action
 
@@ -86,7 +87,9 @@ def told_by(
     if message.role is Role.ASSISTANT:
         at = Position(run_id)
         yield ResponseStarted(message.id, at=at)
-        yield from _provider_calls(message, at)
+        for call in provider_calls_of(message.metadata):
+            told = call.id, call.name, call.args, call.result
+            yield ProviderToolCalled(*told, message.id, at=at)
         thought = message.metadata.get("thought") is True
         yield TextDelta(message.content, thought=thought, response_id=message.id, at=at)
         for attachment in message.attachments:
@@ -100,16 +103,6 @@ def told_by(
     elif message.role is Role.TOOL and message.tool_call_id in calls:
         path, action = calls[message.tool_call_id]
         yield ActionFinished(action, message, at=Position(run_id, path=path))
-
-
-def _provider_calls(message: Message, at: Position) -> Iterator[ProviderToolCalled]:
-    """Yield the calls that the provider has made of tools of its own."""
-    calls = message.metadata.get("provider_calls")
-    for call in calls if isinstance(calls, list) else ():
-        if isinstance(call, dict) and call.get("id") and call.get("name"):
-            args, result = call.get("args"), call.get("result")
-            named = str(call["id"]), str(call["name"]), args if isinstance(args, dict) else {}
-            yield ProviderToolCalled(*named, result, message.id, at=at)
 
 
 def asked_in(

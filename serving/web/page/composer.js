@@ -137,7 +137,7 @@ export class Composer {
         "li",
         {},
         file.media_type.startsWith("image/") ? attachmentList([file]) : null,
-        file.name,
+        el("span", { title: file.name }, file.name),
         button("✕", remove, { class: "quiet", "aria-label": `Remove ${file.name}` }),
       );
     });

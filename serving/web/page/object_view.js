@@ -10,7 +10,7 @@ export class ObjectView {
 
   constructor() {
     const label = { tabindex: "0", role: "group", "aria-label": "Answer" };
-    const code = el("figure", { class: "code" }, el("pre", label, this.#code));
+    const code = el("figure", { class: "code object" }, el("pre", label, this.#code));
     this.element = el("div", { class: "markdown" }, code);
     this.text = ""; // of the whole answer, once it is there
   }

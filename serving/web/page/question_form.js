@@ -91,11 +91,11 @@ function formFields(form, root, depth = 0) {
   });
 }
 
-/** Return a title of the field's own, and what the field is. */
+/** Return the title of the field, and what it is. */
 function labelOf(name, part) {
-  const { title, description } = part;
-  if (description === undefined) return title ?? (isReference(part) ? titled(name) : name);
-  return title === undefined || title === titled(name) ? description : `${title}: ${description}`;
+  const { title = isReference(part) ? titled(name) : name, description = "" } = part;
+  if (description.toLowerCase().includes(title.toLowerCase())) return description;
+  return description ? `${title}: ${description}` : title;
 }
 
 function isReference({ $ref, anyOf, oneOf }) {

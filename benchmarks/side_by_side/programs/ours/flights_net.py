@@ -1,5 +1,6 @@
 """Booking a flight as a net that waits for the person, also in another process."""
 
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import date
 from enum import Enum
@@ -7,10 +8,8 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from agent_brain import Brain, Limits, Memory, Net, react, tool
-from agent_brain.nets import SubnetState
-from agent_brain.states import AskPersonState, AskState, Notes, extract
-from agent_brain.tools import ToolContext
+from agent_brain import Brain, Limits, Memory, Message, Net, SubnetState, ToolContext, react, tool
+from agent_brain.states import Ask, Notes, StreamItem, extract
 
 # Offline: a page, and what a model and a person say
 import json
@@ -32,7 +31,7 @@ model = ScriptedLLM(
 ask = person("search", "buy", "a good one", "at the window, with leg room")
 
 # The program
-Step = Enum("Step", "SEARCH OFFER SEAT READ_SEAT END")
+Step = Enum("Step", "FIND OFFER SEAT")
 
 
 class Flight(BaseModel):
@@ -58,8 +57,6 @@ class NoSeat(BaseModel):
 
 class Trip(Notes):
     flight: Flight | NoFlight | None = None
-    seat: Seat | NoSeat | None = None
-    choice: Literal["buy", "search"] = "search"
 
 
 @dataclass
@@ -84,30 +81,6 @@ def fits(memory: Memory, found: Flight | NoFlight) -> str | None:
     return f"The flight should be {wanted}"
 
 
-def offer(memory: Memory) -> str:
-    flight = Trip.read(memory).flight
-    return f"{flight.number} for {flight.price}: buy, or search on?"
-
-
-def found(memory: Memory) -> Literal[Step.OFFER, Step.END]:
-    return Step.OFFER if isinstance(Trip.read(memory).flight, Flight) else Step.END
-
-
-def chosen(memory: Memory) -> Literal[Step.SEAT, Step.SEARCH]:
-    return Step.SEAT if Trip.read(memory).choice == "buy" else Step.SEARCH
-
-
-def seated(memory: Memory) -> Literal[Step.SEAT, Step.END]:
-    return Step.END if isinstance(Trip.read(memory).seat, Seat) else Step.SEAT
-
-
-async def end(memory: Memory) -> str:
-    match Trip.read(memory):
-        case Trip(flight=Flight(number=number), seat=Seat(row=row, letter=letter)):
-            return f"Bought {number}, seat {row}{letter}."
-    return "No flight found."
-
-
 searcher = react(
     model,
     prompt="Find the cheapest flight on the given day.",
@@ -116,21 +89,32 @@ searcher = react(
     check=fits,
     corrections=4,
 )
-net = Net(
-    {
-        Step.SEARCH: SubnetState(searcher, into=Trip, choose=found, as_thoughts=True),
-        Step.OFFER: AskPersonState(offer, Literal["buy", "search"], into=Trip, choose=chosen),
-        Step.SEAT: AskPersonState("Which seat would you like?", on_done=Step.READ_SEAT),
-        Step.READ_SEAT: AskState(
-            model,
-            "Extract the seat. A and F are at windows; rows 1, 14 and 20 have leg room.",
-            output_type=Seat | NoSeat,
-            into=Trip,
-            choose=seated,
-        ),
-        Step.END: end,
-    }
-)
+
+
+async def offer(memory: Memory) -> AsyncIterator[StreamItem | Literal[Step.FIND, Step.SEAT, None]]:
+    if isinstance(flight := Trip.read(memory).flight, Flight):
+        question = f"{flight.number} for {flight.price}: buy, or search on?"
+        yield (choice := Ask(question, Literal["buy", "search"]))
+        await memory.update([Message.user(f"{question} {choice.value}")])
+        yield Step.SEAT if choice.value == "buy" else Step.FIND
+    else:
+        yield "No flight found."
+
+
+async def seat(memory: Memory) -> AsyncIterator[StreamItem | Literal[Step.SEAT] | None]:
+    yield (wish := Ask("Which seat would you like?"))
+    prompt = "Extract the seat. A and F are at windows; rows 1, 14 and 20 have leg room."
+    messages = [Message.system(prompt), Message.user(wish.value)]
+    yield (call := model.call(messages, output_type=Seat | NoSeat))
+    if isinstance(call.output, NoSeat):
+        yield Step.SEAT
+    else:
+        flight = Trip.read(memory).flight
+        yield f"Bought {flight.number}, seat {call.output.row}{call.output.letter}."
+
+
+search = SubnetState(searcher, into=Trip, on_done=Step.OFFER, as_thoughts=True)
+net = Net({Step.FIND: search, Step.OFFER: offer, Step.SEAT: seat})
 
 
 def book(request: Request) -> str:
