@@ -341,6 +341,6 @@ def replaced_by(user: UserMemory, facts: Collection[Fact]) -> tuple[str, ...]:
 
 
 def tell_learned(user: UserMemory, memory: Memory) -> None:
-    """Tell the readers of the run of a memory, if there are any, what was learned, also before it."""
+    """Tell the readers of the run of a memory, if there are any, what was learned until now."""
     while user.untold and memory.heard:
         memory.report("learned", **user.untold.popleft())
