@@ -174,7 +174,7 @@ class LivePrinter:
     def _other_line(self, event: Event) -> tuple[str, str, str] | None:
         """Return that of an event of a memory, or of the program's own class."""
         if isinstance(event, OF_MEMORIES):
-            return ("memory", _by_memory(event), "dim") if self.verbose else None
+            return ("memory", by_memory(event), "dim") if self.verbose else None
         if event.kind not in KINDS:
             return event.kind, brief(to_compact_json(event.fields())), "cyan"
         return None
@@ -197,8 +197,8 @@ def make_printer(
     )
 
 
-def _by_memory(event: Event) -> str:
-    """Return what a memory did, in words."""
+def by_memory(event: Event) -> str:
+    """Return what a memory did, in words, such as an event ``learned``."""
     match event:
         case MessagesRecalled(items=items, tokens=tokens):
             of = [(sum(item.what == what for item in items), what) for what in ("fact", "message")]

@@ -17,7 +17,7 @@ from agent_brain.cli.decisions import Read, ask_person, how_to_answer
 from agent_brain.cli.exit_codes import ExitCode, UserError, conclude, notify, user_errors
 from agent_brain.cli.net_reference import is_file, load_net, load_tools
 from agent_brain.cli.options import DEFAULT_MEMORY, Options, window_options
-from agent_brain.cli.printers import Printer, make_printer
+from agent_brain.cli.printers import Printer, by_memory, make_printer
 from agent_brain.cli.screen import busy
 from agent_brain.cli.signals import signals_wake_loop, sigterm_as_ctrl_c
 from agent_brain.default_model import MODEL_VARIABLE, models_of, resolve_llm
@@ -29,7 +29,7 @@ from agent_brain.memories.user.learning import Extract
 from agent_brain.nets import Net
 from agent_brain.result import Result
 from agent_brain.run import Run
-from agent_brain.states.events import Position, RunFinished
+from agent_brain.states.events import FactsLearned, Position, RunFinished
 from agent_brain.states.extracting import model_extractor
 from agent_brain.tools.named import named_tools
 
@@ -132,6 +132,9 @@ def open_session(
             if brain.user is not None:
                 if (error := brain.user.learning_error) is not None:
                     notify(f"this chat will be learned from the next time: {error}", kind="Note")
+                for fields in brain.user.untold:
+                    if fields["added"]:
+                        notify(by_memory(FactsLearned(**fields)), kind="Note")
                 runner.run(brain.user.aclose())
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agent_brain.memories.recall import query_analysis
-from agent_brain.memories.recall.dates import spans_of
+from agent_brain.memories.recall.dates import closeness, spans_of
 from agent_brain.memories.recall.features import Features
 from agent_brain.memories.recall.items import Item
 from agent_brain.memories.recall.lexical import LexicalIndex
@@ -242,6 +242,8 @@ class RecallIndex:
 
     def _evidence(self, query: str, cosines: Mapping[str, float], now: datetime | None) -> Evidence:
         question = query_analysis.read(query, self._participants, now)
+        if question.spans and not closeness(self._features.days(), question.spans).any():
+            question = query_analysis.read(query, self._participants)  # nobody said a word then
         speaker, lexical = question.speaker, self._lexical
         known = {self._rows[i]: cosine for i, cosine in cosines.items() if i in self._rows}
         order = self._features.order()

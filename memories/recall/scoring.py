@@ -59,9 +59,9 @@ class Weights:
     answers: float = 0.1
     fullness: float = 0.02
     question: float = 0.1
-    sitting: float = 0.4
+    sitting: float = 0.5
     recent: float = 0.3
-    user: float = 0.18
+    user: float = 0.25
     length: float = 0.15
 
 

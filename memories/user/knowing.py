@@ -12,7 +12,7 @@ from agent_brain.memories.base import Memory
 from agent_brain.memories.errors import MemoryDefinitionError
 from agent_brain.memories.message import Message
 from agent_brain.memories.user.facts import LIVE
-from agent_brain.memories.user.learning import Learned, check_tenant, report_learned
+from agent_brain.memories.user.learning import Learned, check_tenant, tell_learned
 from agent_brain.memories.user.rendering import (
     CLAIMS,
     FITTING,
@@ -74,6 +74,7 @@ class UserAwareMemory(WrappingMemory):
         if not goal:
             return context
         asked = goal[-1].content
+        tell_learned(self.user, self)
         await self.user.log.look()
         self.user.log.facts()
         state = [message.id for message in goal], self.user.log.known.version
@@ -114,7 +115,7 @@ class UserAwareMemory(WrappingMemory):
         """Learn what is new in this conversation, as :meth:`UserMemory.learn` does."""
         with self.work_for("learn"):
             learned = await self.user.learn(self.inner)
-        report_learned(self, learned, self.session)
+        tell_learned(self.user, self)
         return learned
 
     async def aclose(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -318,21 +318,29 @@ async def write(user: UserMemory, reading: Reading, drafts: Sequence[Draft]) -> 
         return [*facts, *again, reading.after.model_copy(update={"refused": dict(counts)})]
 
     await user.log.write(plan)
-    new = {fact.id for fact in learned.facts}
-    known = user.log.facts().values() if new else ()
-    replaced = tuple(f.id for f in known if f.status == "replaced" and f.replaced_by in new)
+    replaced = replaced_by(user, learned.facts)
+    if learned.messages:
+        user.untold.append(
+            {
+                "session": reading.batch.conversation,
+                "added": tuple(fact.id for fact in learned.facts),
+                "replaced": replaced,
+                "refused": dict(learned.reasons),
+                "read": learned.messages,
+                "calls": learned.calls,
+            }
+        )
     return replace(learned, replaced=replaced)
 
 
-def report_learned(memory: Memory, learned: Learned, session: str | None) -> None:
-    """Report what was learned as an event of the run of a memory."""
-    if learned.messages or learned.facts:
-        memory.report(
-            "learned",
-            session=session,
-            added=tuple(fact.id for fact in learned.facts),
-            replaced=learned.replaced,
-            refused=dict(learned.reasons),
-            read=learned.messages,
-            calls=learned.calls,
-        )
+def replaced_by(user: UserMemory, facts: Collection[Fact]) -> tuple[str, ...]:
+    """Return the IDs of the facts that new ones have replaced."""
+    new = {fact.id for fact in facts}
+    known = user.log.facts().values() if new else ()
+    return tuple(f.id for f in known if f.status == "replaced" and f.replaced_by in new)
+
+
+def tell_learned(user: UserMemory, memory: Memory) -> None:
+    """Tell the readers of the run of a memory, if there are any, what was learned until now."""
+    while user.untold and memory.heard:
+        memory.report("learned", **user.untold.popleft())

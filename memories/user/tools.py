@@ -12,7 +12,7 @@ from agent_brain.memories.user import erasing
 from agent_brain.memories.user.checking import Batch, Cited, Draft, Refusal, checked_fact
 from agent_brain.memories.user.erasing import Chosen
 from agent_brain.memories.user.facts import LIVE, OWN, USER, Fact, Kind
-from agent_brain.memories.user.learning import BATCH
+from agent_brain.memories.user.learning import BATCH, replaced_by
 from agent_brain.memories.user.origins import has_quote, own_words
 from agent_brain.memories.user.rendering import fact_line, message_line
 from agent_brain.tools.base import BaseTool
@@ -78,7 +78,12 @@ class UserTools:
             stored = await user.store(fact)
         if stored.id != fact.id:
             return f"That is known already, as {stored.id}."
-        context.memory.report("learned", added=(stored.id,), session=batch.conversation)
+        context.memory.report(
+            "learned",
+            session=batch.conversation,
+            added=(stored.id,),
+            replaced=replaced_by(user, [stored]),
+        )
         if stored.status == "claim" and stored.replaced_by:
             return f"Kept as a claim from: {stored.origin}; the user has said otherwise."
         return f"Remembered as {stored.id}" + (

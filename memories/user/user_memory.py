@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
 from functools import cached_property
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
 
 Mode: TypeAlias = Literal["program", "agent", "both"]
 What: TypeAlias = Literal["facts", "messages", "both"]
+UNTOLD = 20
 
 
 def _texts(what: str, value: Collection[str]) -> frozenset[str]:
@@ -101,6 +103,8 @@ class UserMemory(AsyncResource):
     Attributes:
         learning_error: Why the last conversation that was closed could not be learned from; None if
             it could. :meth:`learn` tries again; :meth:`unread` names what waits for it.
+        untold: What was learned and no reader of a run was told yet, as the fields of events
+            ``learned``, at most :data:`UNTOLD`: the next run whose events are read tells it.
 
     Raises:
         MemoryDefinitionError: Options that make no sense.
@@ -161,6 +165,7 @@ class UserMemory(AsyncResource):
             shared=stored,
         )
         self.learning_error: Exception | None = None
+        self.untold: deque[dict[str, Any]] = deque(maxlen=UNTOLD)
         self._profile: tuple[int, list[Fact]] = (0, [])
         self._unnamed: WeakKeyDictionary[Memory, str] = WeakKeyDictionary()
 

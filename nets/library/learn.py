@@ -65,8 +65,8 @@ def learn(llm: LLM | str | None = None, *, user: Users, extract: Extract | None 
     make = extract or (None if llm is None else model_extractor(llm))
 
     @asynccontextmanager
-    async def next_of(memory: Memory) -> AsyncIterator[tuple[UserMemory, str, Reading | None]]:
-        """Yield what is known, the session, and its next messages."""
+    async def next_of(memory: Memory) -> AsyncIterator[tuple[UserMemory, Reading | None]]:
+        """Yield what is known, and the next messages of the session."""
         session = (await memory.goal())[-1].content
         async with AsyncExitStack() as stack:
             if isinstance(user, UserMemory):
@@ -75,11 +75,11 @@ def learn(llm: LLM | str | None = None, *, user: Users, extract: Extract | None 
                 known = await stack.enter_async_context(user(memory.tenant))
             async with learning.opened(known, session) as opened:
                 reading = await learning.read_next(known, opened) if opened else None
-            yield known, session, reading
+            yield known, reading
 
     async def extracted(memory: Memory) -> str | None:
         notes = LearnNotes.read(memory)
-        async with next_of(memory) as (known, _, reading):
+        async with next_of(memory) as (known, reading):
             if reading is not None:
                 with memory.work_for("learn"):
                     drafts = await learning.extract(make or known.required_extractor, reading)
@@ -95,11 +95,11 @@ def learn(llm: LLM | str | None = None, *, user: Users, extract: Extract | None 
     async def write(memory: Memory) -> None:
         notes = LearnNotes.read(memory)
         drafts = [Draft.model_validate(draft) for draft in notes.drafts]
-        async with next_of(memory) as (known, session, reading):
+        async with next_of(memory) as (known, reading):
             # if more was said meanwhile, the drafts are not of all that was read: read it again
             if reading is not None and reading.batch.messages[-1].id == notes.last:
                 learned = await learning.write(known, reading, drafts)
-                learning.report_learned(memory, learned, session)
+                learning.tell_learned(known, memory)
                 notes.messages += learned.messages
                 notes.facts += len(learned.facts)
                 notes.refused += len(learned.refused)

@@ -59,7 +59,9 @@ def test_it_learns_about_its_user_and_shows_it_in_the_next_chat(script, tmp_path
     place = ("--folder", str(tmp_path / "store"))
     script(["Nice.", json.dumps({"facts": [quote]})])
     chat = ("chat", "--net", "scripted", "--learn", *place)
-    assert invoke(*chat, stdin="I live in Porto\n").stdout == "Nice.\n"
+    first = invoke(*chat, stdin="I live in Porto\n")
+    assert first.stdout == "Nice.\n"
+    assert "learned 1 fact from 2 messages, 0 replaced, 0 refused" in first.stderr
     shown = invoke("user", "list", *place, "--tenant", "local", "--json").stdout
     assert json.loads(shown)["text"] == "Lives in Porto"
     model = script(["In Porto.", LLMServerError("It fell over")])

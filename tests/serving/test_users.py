@@ -14,6 +14,7 @@ from agent_brain.errors import BrainDefinitionError, BrainUseError
 from agent_brain.memories import Batch, Draft, JournalError, RamJournal, UserMemory
 from agent_brain.serving import Sessions
 from agent_brain.states import model_extractor
+from agent_brain.states.events import FactsLearned
 from agent_brain.testing import ScriptedLLM
 from tests.memories.user.support import by_rules
 from tests.serving.models import EchoLLM, Gate
@@ -76,6 +77,9 @@ async def test_a_session_is_learned_from_after_ten_turns_while_it_is_open():
                 await ask(sessions, "one", f"I like food{number}")
             await until(lambda: texts(sessions))
         assert len(await texts(sessions)) == 10
+        async with sessions.use("two", user="ann") as other, other.stream("Hello") as run:
+            told = [item.event async for item in run if isinstance(item.event, FactsLearned)]
+    assert [(each.session, each.read, len(each.added)) for each in told] == [("one", 20, 10)]
     assert [len(batch.messages) for batch in batches] == [20]
 
 

@@ -196,6 +196,12 @@ def test_a_named_day_brings_up_what_was_said_around_it():
     assert ids(index.search("What happened yesterday?", 1, now=asked)) == ["x0"]
 
 
+def test_a_day_on_which_nothing_was_said_is_looked_up_as_words():
+    index = index_of(items([("Ann", "We had cake yesterday."), ("Ann", "We swam.")]))
+    asked = START + timedelta(days=900)
+    assert ids(index.search("What happened yesterday?", 1, now=asked)) == ["m0"]
+
+
 def test_what_nothing_speaks_for_is_not_found():
     index = index_of()
     assert index.search("zebra") == []

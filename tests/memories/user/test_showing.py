@@ -14,6 +14,7 @@ from agent_brain.memories import (
     WindowedMemory,
 )
 from agent_brain.serving import Sessions
+from agent_brain.states.events import FactsLearned
 from agent_brain.testing import ScriptedLLM, memory_conformance
 from agent_brain.tools import Action, tool
 from tests.memories.user.support import by_rules, day, said
@@ -225,6 +226,25 @@ async def test_readers_of_a_run_are_told_what_was_recalled_and_learned() -> None
     assert [event.kind for event in events] == ["recalled", "learned", "recalled"]
     assert [item.id for item in events[0].items] == [fact.id]  # type: ignore[union-attr]
     assert {item.what for item in events[2].items} == {"fact"}  # type: ignore[union-attr]
+
+
+async def test_what_was_learned_between_runs_is_told_by_the_next_that_is_read() -> None:
+    user = UserMemory(journal=RamJournal(), tenant="ann", extract=by_rules)
+    told: list[FactsLearned] = []
+    for session, text in (
+        ("one", "I live in Paris."),
+        ("two", "I moved to Porto."),
+        ("three", "?"),
+    ):
+        place = {"journal": user.journal, "session": session, "tenant": "ann"}
+        brain = Brain("react", memory_options=place, llm=ScriptedLLM(["Ok."]), user=user)
+        async with brain, brain.stream(text) as run:
+            told += [event async for event in run if isinstance(event, FactsLearned)]
+    assert [(e.session, e.read, len(e.added), len(e.replaced)) for e in told] == [
+        ("one", 2, 1, 0),
+        ("two", 2, 1, 1),
+    ]
+    assert [fields["session"] for fields in user.untold] == ["three"]
 
 
 async def test_a_brain_over_another_memory_knows_the_user_too() -> None:
