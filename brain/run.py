@@ -556,7 +556,7 @@ class Run(AsyncResource, Generic[OutputT_co]):
 
     async def _add(self, messages: list[Message]) -> None:
         """Add messages, which are written with the end of the run."""
-        await with_step(self._plan.memory.update(messages))
+        await with_step(self._calls, self._plan.memory.update(messages))
 
     def _set_result(self, result: Result[OutputT_co] | None) -> None:
         self._result = result

@@ -649,7 +649,7 @@ class ToolRound(Work):
             results = [*map(self._message, known)]
             if SEARCH_TOOLS in self.tools:
                 self._note_found(results)
-            await with_step(self.memory.update(results))
+            await with_step(self.memory.run_work, self.memory.update(results))
         self.control.close_calls()
 
     def _note_found(self, results: Sequence[Message]) -> None:

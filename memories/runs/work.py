@@ -7,23 +7,13 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol
 
+from agent_brain.tools.context import call_here
+
 if TYPE_CHECKING:
     from agent_brain.memories.base import Memory
     from agent_brain.memories.embedders.base import Embedder
 
 EMBEDDING = "embedding"  # the purpose of every embedding
-
-in_step: ContextVar[bool] = ContextVar("agent_brain_in_step", default=False)
-"""Whether a state of a run works here: what it writes is written with its step."""
-
-
-async def with_step(writing: Awaitable[object]) -> None:
-    """Await what writes to the memory of a run: it is written with its step."""
-    working = in_step.set(True)
-    try:
-        await writing
-    finally:
-        in_step.reset(working)
 
 
 class RunWork(Protocol):
@@ -58,6 +48,25 @@ class RunWork(Protocol):
 
 
 _current: ContextVar[tuple[RunWork, str] | None] = ContextVar("agent_brain_run_work", default=None)
+in_step: ContextVar[RunWork | None] = ContextVar("agent_brain_in_step", default=None)
+"""The run of the state that works here: what it writes is written with its step."""
+
+
+async def with_step(work: RunWork | None, writing: Awaitable[object]) -> None:
+    """Await what writes to the memory of a run: it is written with its step."""
+    working = in_step.set(work)
+    try:
+        await writing
+    finally:
+        in_step.reset(working)
+
+
+def _work_here() -> RunWork | None:
+    """Return the run whose state or tool call works here; None if a memory does, or nothing."""
+    here, call = in_step.get(), call_here()
+    if here is None and call is not None:
+        here = getattr(call.memory, "run_work", None)
+    return here if _current.get() is None else None
 
 
 def current_work() -> tuple[RunWork, str] | None:
@@ -70,9 +79,11 @@ def working_for(work: RunWork | None, purpose: str) -> Iterator[None]:
     """Inside, model calls and embeddings are work of a run; never hold it across a ``yield``.
 
     Args:
-        work: The run; None changes nothing.
+        work: The run that uses the memory. Without one it is the run whose state or tool call works
+            here, if any.
         purpose: What model calls are for.
     """
+    work = work or _work_here()
     if work is None:
         yield
         return

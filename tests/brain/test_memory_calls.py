@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from anyio import from_thread
 
 from agent_brain import (
+    AutoMemory,
     Brain,
     LayeredMemory,
     Limits,
     Memory,
     MessagesMemory,
     ParallelState,
+    State,
     SubnetState,
     SummaryMemory,
     Team,
@@ -26,10 +30,23 @@ from agent_brain import (
     VectorMemory,
     WindowedMemory,
     react,
+    tool,
 )
 from agent_brain.errors import BrainUseError, Refused
-from agent_brain.memories import DurableMemory, Message, SharedMemory
-from agent_brain.memories.embedders import Embedder, EmbeddingResult, LiteLLMEmbedder
+from agent_brain.memories import (
+    DurableMemory,
+    Message,
+    RamJournal,
+    SharedMemory,
+    UserMemory,
+)
+from agent_brain.memories.embedders import (
+    Embedder,
+    EmbedderLike,
+    EmbeddingResult,
+    LiteLLMEmbedder,
+)
+from agent_brain.nets import learn
 from agent_brain.states import (
     LLM,
     EmbeddingRequest,
@@ -40,6 +57,8 @@ from agent_brain.states import (
     TextDelta,
     Usage,
     UsageReported,
+    model_extractor,
+    model_reranker,
     model_summarizer,
 )
 from agent_brain.states.models.llm import Piece
@@ -47,11 +66,16 @@ from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action
 from tests.brain.nets import single
 from tests.support.openai_server import OpenAIServer, Reply
+from tests.support.thorough import first_of
 
 pytestmark = pytest.mark.anyio
 
 MAIL = "ann@example.org"
 PRICE = 0.000_1  # US dollars a character
+FREE = Usage(1, 1, cost=0.0)
+HOUSE = "I have a red house"
+SAYS = f'{{"facts": [{{"text": "Has a red house", "message": "m1", "quote": "{HOUSE}"}}], '
+SAYS += '"value": [2, 1]}'  # suits whatever asks: an extractor, a reranker, a summary
 
 
 class Provider(LLM):
@@ -74,12 +98,36 @@ class Provider(LLM):
         self, messages: Sequence[Message], *, tools: Sequence[Any] = (), output_type: Any = None
     ) -> AsyncIterator[Piece]:
         cost = self._take([message.content for message in messages])
-        yield f"Reply {len(self.read)}, which is rather long."
+        yield (
+            f"Reply {len(self.read)}, which is rather long: {SAYS}" if output_type is None else SAYS
+        )
         yield Usage(sum(len(message.content) for message in messages), 4, cost=cost)
 
     async def embed(self, texts: Sequence[str]) -> EmbeddingResult:
         vectors = [[float(len(text)), text.count("e"), 1.0] for text in texts]
         return EmbeddingResult(vectors, sum(map(len, texts)), self._take(texts))
+
+    @property
+    def embedder(self) -> EmbedderLike:
+        """What embeds."""
+        return self.embed
+
+
+class Remote(LiteLLM):
+    """A provider over HTTP."""
+
+    def __init__(self, url: str, price: float) -> None:
+        place: dict[str, Any] = {
+            "api_base": url,
+            "api_key": "secret",
+            "input_cost_per_token": price,
+        }
+        super().__init__("openai/scripted", output_cost_per_token=price, **place)
+        self.embedder = LiteLLMEmbedder("openai/scripted", **place)
+        self.embed = self.embedder.embed_with_usage
+
+
+AnyProvider = Provider | Remote
 
 
 class OwnEmbedder(Embedder):
@@ -88,7 +136,7 @@ class OwnEmbedder(Embedder):
     name = "own"
     dimension = 3
 
-    def __init__(self, provider: Provider) -> None:
+    def __init__(self, provider: AnyProvider) -> None:
         self.provider = provider
 
     async def embed(self, texts: Sequence[str]) -> Any:
@@ -112,8 +160,18 @@ def summary(provider: LLM, **options: Any) -> SummaryMemory:
     return SummaryMemory(summarize=model_summarizer(provider), max_messages=4, **options)
 
 
-def vector(provider: Provider, **options: Any) -> VectorMemory:
-    return VectorMemory(embedder=provider.embed, recent=2, **options)
+def vector(provider: AnyProvider, **options: Any) -> VectorMemory:
+    return VectorMemory(embedder=provider.embedder, recent=2, **options)
+
+
+def auto(provider: AnyProvider, **options: Any) -> AutoMemory:
+    summarize = model_summarizer(provider)
+    options |= {"embedder": provider.embedder, "max_tokens": 200}
+    return AutoMemory(summarize=summarize, **options)
+
+
+def user(provider: AnyProvider, **options: Any) -> UserMemory:
+    return UserMemory(extract=model_extractor(provider), embedder=provider.embedder, **options)
 
 
 class OwnMemory(Memory):
@@ -146,7 +204,7 @@ class OwnMemory(Memory):
         return [Message.user(call.text), *self.asked]
 
 
-MEMORIES: dict[str, Callable[[Provider, Path], Memory]] = {
+MEMORIES: dict[str, Callable[[AnyProvider, Path], Memory]] = {
     "messages": lambda _, __: MessagesMemory(),
     "windowed": lambda _, __: WindowedMemory(max_messages=3),
     "summary": lambda provider, _: summary(provider),
@@ -156,6 +214,16 @@ MEMORIES: dict[str, Callable[[Provider, Path], Memory]] = {
     "vector with an embedder": lambda provider, _: VectorMemory(
         embedder=OwnEmbedder(provider), recent=2
     ),
+    "vector with a reranker": lambda provider, _: vector(provider, rerank=model_reranker(provider)),
+    "vector for several": lambda provider, path: vector(
+        provider, journal=path / "a.db", shared=True
+    ),
+    "auto": lambda provider, _: auto(provider),
+    "auto in a journal": lambda provider, path: auto(provider, journal=path / "a.db"),
+    "auto in a folder": lambda provider, path: auto(provider, path=path),
+    "layered over auto": lambda provider, _: LayeredMemory(
+        WindowedMemory(max_messages=2), auto(provider)
+    ),
     "layered over vector": lambda provider, _: LayeredMemory(
         WindowedMemory(max_messages=2), vector(provider)
     ),
@@ -164,11 +232,20 @@ MEMORIES: dict[str, Callable[[Provider, Path], Memory]] = {
     ),
     "todo over summary": lambda provider, _: TodoMemory(summary(provider)),
     "todo over vector": lambda provider, _: TodoMemory(vector(provider)),
+    "todo over auto": lambda provider, _: TodoMemory(auto(provider)),
     "durable over an own one": lambda provider, path: DurableMemory(
         lambda: OwnMemory(provider), journal=path / "b.db"
     ),
     "an own one": lambda provider, _: OwnMemory(provider),
     "member": lambda provider, _: SharedMemory().member("ann", memory=summary(provider)),
+    "user": lambda provider, _: user(provider).over(MessagesMemory()),
+    "user over summary": lambda provider, _: user(provider).over(summary(provider)),
+    "user over auto in a journal": lambda provider, path: user(
+        provider, journal=path / "a.db", tenant="ann"
+    ).over(auto(provider, journal=path / "a.db", tenant="ann")),
+    "user over vector in a folder": lambda provider, path: user(
+        provider, path=path, tenant="ann"
+    ).over(vector(provider, path=path, tenant="ann")),
 }
 
 
@@ -181,7 +258,8 @@ async def test_hooks_ledger_result_and_events_count_what_a_memory_pays(
     async with brain:
         for turn in range(6):
             before = provider.money
-            async with brain.stream(f"Write to {MAIL} for the {turn}th time") as run:
+            asked = f"{HOUSE}. Write to {MAIL} for the {turn}th time. " + "Do it now. " * 9
+            async with brain.stream(asked) as run:
                 events: list[Event] = [event async for event in run]
             reported = [e.usage.cost or 0.0 for e in events if isinstance(e, UsageReported)]
             spent = provider.money - before
@@ -203,7 +281,7 @@ async def test_a_run_that_nobody_reads_counts_the_same(
     async with Brain("react", make(provider, tmp_path), llm=provider) as brain:
         for turn in range(5):
             before = provider.money
-            result = await brain.run(f"Question {turn}")
+            result = await brain.run(f"{HOUSE}. Question {turn}. " + "Please answer it. " * 9)
             assert result.usage.cost == pytest.approx(provider.money - before, abs=1e-9)
 
 
@@ -459,36 +537,26 @@ async def test_a_call_that_is_cut_off_counts_as_one_of_unknown_cost(purpose: str
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.parametrize("name", first_of(MEMORIES, "layered over auto", "user over summary"))
 @pytest.mark.filterwarnings("ignore:Accessing the 'model_:DeprecationWarning:litellm")
-async def test_a_provider_over_http_takes_what_the_ledger_says() -> None:
+async def test_a_provider_over_http_takes_what_the_ledger_says(name: str, tmp_path: Path) -> None:
     price, prompt, wrote = 0.000_01, 100, 20
-    with OpenAIServer([Reply("Fine.", usage=(prompt, wrote))] * 40) as server:
-        place: dict[str, Any] = {
-            "api_base": server.url,
-            "api_key": "secret",
-            "input_cost_per_token": price,
-        }
-        llm = LiteLLM("openai/scripted", output_cost_per_token=price, **place)
-        memory = LayeredMemory(
-            WindowedMemory(max_messages=2),
-            VectorMemory(embedder=LiteLLMEmbedder("openai/scripted", **place), recent=2),
-        )
-        ledger = UsageLedger()
-        total = 0.0
-        async with Brain("react", memory, llm=llm, hooks=[ledger]) as brain:
+    ledger, total = UsageLedger(), 0.0
+    with OpenAIServer([Reply(SAYS, usage=(prompt, wrote))] * 99) as server:
+
+        def taken() -> float:
+            chats = sum("messages" in request.body for request in server.requests)
+            read = sum(len("".join(request.body.get("input", ()))) for request in server.requests)
+            return (chats * (prompt + wrote) + read) * price
+
+        llm = Remote(server.url, price)
+        async with Brain("react", MEMORIES[name](llm, tmp_path), llm=llm, hooks=[ledger]) as brain:
             for turn in range(5):
-                total += (await brain.run(f"Question {turn}")).usage.cost or 0.0
-        rest = SummaryMemory(summarize=model_summarizer(llm), max_messages=4)
-        async with Brain("react", rest, llm=llm, hooks=[ledger]) as brain:
-            for turn in range(5):
-                total += (await brain.run(f"Question {turn}")).usage.cost or 0.0
+                asked = f"{HOUSE}. Question {turn}. " + "Please answer it. " * 9
+                total += (await brain.run(asked)).usage.cost or 0.0
+                assert total == pytest.approx(taken(), abs=1e-9)
         await llm.aclose()
-        chats = sum("messages" in request.body for request in server.requests)
-        read = sum(len("".join(request.body.get("input", ()))) for request in server.requests)
-    taken = (chats * (prompt + wrote) + read) * price
-    assert ledger.usage().cost == pytest.approx(taken, abs=1e-9)
-    assert set(ledger.by_purpose()) == {"summary", "embedding"}
-    assert 0 < total <= taken
+    assert ledger.usage().cost == pytest.approx(taken(), abs=1e-9)  # with what closing cost
 
 
 @pytest.mark.parametrize("limit", ["budget", "limit"])
@@ -515,3 +583,87 @@ async def test_an_embedding_is_paid_for_also_if_a_hook_fails_behind_it(error: Ex
     await brain.run("Which colour has the sea?")
     assert provider.money > 0
     assert ledger.by_purpose()["embedding"].known_cost == pytest.approx(provider.money)
+
+
+class Looks(State):
+    """Looks something up in a memory that is not the run's."""
+
+    def __init__(self, look: Callable[[], Awaitable[object]]) -> None:
+        self.look = look
+
+    async def run(self, memory: Memory) -> AsyncIterator[str]:
+        await self.look()
+        yield "Seen."
+
+    async def next_state(self, memory: Memory) -> None:
+        return None
+
+
+@pytest.mark.parametrize("where", ["tool", "sync tool", "state"])
+@pytest.mark.parametrize("what", ["memory", "facts", "news"])
+async def test_what_a_tool_or_a_state_looks_up_in_another_memory_is_work_of_its_run(
+    what: str, where: str
+) -> None:
+    provider, ledger = Provider(), UsageLedger()
+    book, known = vector(provider), user(provider)
+    await book.update([Message.user(f"The sea is blue {n}") for n in range(3)])
+    await known.remember("Has a red house")
+    looks: dict[str, Callable[[], Coroutine[Any, Any, object]]] = {
+        "memory": partial(book.recall, "sea"),
+        "facts": partial(known.recall, "house"),
+        "news": partial(known.is_new, "I have a blue boat"),
+    }
+    look = looks[what]
+
+    @tool(name="look")
+    async def in_loop() -> str:
+        return repr(await look())
+
+    @tool(name="look")
+    def in_thread() -> str:
+        return repr(from_thread.run(look))
+
+    llm = ScriptedLLM([[Action(name="look"), FREE], ["Done.", FREE]])
+    net = single(Looks(look)) if where == "state" else react(llm)
+    tools = [in_thread if where == "sync tool" else in_loop]
+    before = provider.money
+    result = await Brain(net, tools=tools, hooks=[ledger, HideMail()]).run("Go")
+    assert provider.money > before
+    assert result.usage.cost == pytest.approx(provider.money - before)
+    assert ledger.usage().cost == pytest.approx(provider.money - before)
+
+
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [
+        ("recall_user", {"query": "house"}),
+        ("remember", {"text": "Has a red house", "quote": HOUSE}),
+        ("forget", {"text": "house"}),
+    ],
+)
+async def test_the_tools_of_a_users_memory_are_work_of_the_run(
+    name: str, args: dict[str, Any]
+) -> None:
+    provider, ledger = Provider(), UsageLedger()
+    known = user(provider, mode="agent")
+    await known.remember("Likes tea")
+    before = provider.money
+    llm = ScriptedLLM([[Action(name=name, args=args), FREE], ["Done.", FREE]])
+    async with Brain("react", llm=llm, user=known, hooks=[ledger]) as brain:
+        result = await brain.run(HOUSE)
+    assert provider.money > before
+    assert result.usage.cost == pytest.approx(provider.money - before)
+    assert ledger.usage().cost == pytest.approx(provider.money - before)
+
+
+async def test_learning_in_a_net_counts_what_it_embeds() -> None:
+    provider, ledger, journal = Provider(), UsageLedger(), RamJournal()
+    known = user(provider, journal=journal, tenant="ann")
+    await known.remember("Likes tea")
+    async with MessagesMemory(journal=journal, tenant="ann", session="chat") as chat:
+        await chat.update([Message.user(HOUSE), Message.assistant("I see.")])
+    memory, before = MessagesMemory(tenant="ann"), provider.money
+    result = await Brain(learn(provider, user=known), memory, hooks=[ledger]).run("chat")
+    assert result.usage.cost == pytest.approx(provider.money - before)
+    assert [fact.text for fact in await known.facts()] == ["Likes tea", "Has a red house"]
+    assert set(ledger.by_purpose()) == {"learn", "embedding"}
