@@ -228,7 +228,7 @@ class Engine:
                 stream = node.state.run(memory) if by_itself else await self._open(node)
                 failed: Exception | None = None  # the work, whose error is raised at the yield
                 while True:
-                    working = in_step.set(self._calls)
+                    working = in_step.set(self.memory_calls)
                     try:
                         ahead = anext(stream) if failed is None else next_item(stream, failed)
                         item = await ahead
@@ -504,7 +504,7 @@ class Engine:
             at_once = calls and getattr(type(following.state).run, "begins_with_record", False)
         self._unwritten = at_once and self._durable and not self._has_forked
         if self._unwritten:
-            await with_step(self._calls, self.memory._checkpoint_later())
+            await with_step(self.memory_calls, self.memory._checkpoint_later())
         elif self._durable:
             await self.memory.checkpoint()
         if self._has_forked:
