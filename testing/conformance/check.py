@@ -76,8 +76,8 @@ def behaviours(namespace: Mapping[str, Any]) -> list[Behaviour]:
     return [
         value
         for name, value in namespace.items()
-        if inspect.iscoroutinefunction(value)
-        and value.__module__ == namespace["__name__"]
+        if inspect.iscoroutinefunction(value)  # so is the module itself, in Python 3.12.1
+        and getattr(value, "__module__", None) == namespace["__name__"]
         and not name.startswith("_")
     ]
 
