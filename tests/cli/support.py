@@ -18,18 +18,20 @@ from typing import Any, Self
 from click.testing import CliRunner, Result
 
 from agent_brain.cli.app import app
+from tests.support.forked import forked
 
 PATIENCE = 180.0  # seconds that a test waits for something before it fails
 PYTHON = (sys.executable, "-W", "error")
 COMMAND = (*PYTHON, "-m", "agent_brain")
 
-# Makes the terminal on stdin the one whose Ctrl-C this process gets, then runs the command.
-IN_TERMINAL = """
-import fcntl, runpy, signal, sys, termios
-fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-sys.argv = ["agent-brain", *sys.argv[1:]]
-runpy.run_module("agent_brain", run_name="__main__")
-"""
+IMPORTED = ("agent_brain.cli.session", "agent_brain.cli.serve", "anyio._backends._asyncio")
+
+
+def python(env: Iterable[str] = ()) -> tuple[str, ...]:
+    """Return what starts the command fast, unless the environment is about Python itself."""
+    if any(name.startswith("PYTHON") for name in env):
+        return PYTHON
+    return forked(*IMPORTED, options=PYTHON[1:])
 
 
 def environment(**changes: str) -> dict[str, str]:
@@ -56,7 +58,7 @@ def run(
     """Run the command as a process of its own."""
     data = stdin.encode() if isinstance(stdin, str) else stdin
     done = subprocess.run(
-        [*COMMAND, *args],
+        [*python(env or ()), "-m", "agent_brain", *args],
         input=data,
         capture_output=True,
         cwd=cwd,
@@ -81,8 +83,9 @@ class Process:
     """
 
     def __init__(self, *args: str, stdin: bool = False) -> None:
+        start = PYTHON if stdin else python()  # a signal is to come before the end of stdin
         self._process = subprocess.Popen(
-            [*COMMAND, *args],
+            [*start, "-m", "agent_brain", *args],
             stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -125,7 +128,7 @@ class Terminal:
         self._read_to = 0
         self._master, slave = pty.openpty()
         self._process = subprocess.Popen(
-            [*PYTHON, "-c", IN_TERMINAL, *args],
+            [*python(env or ()), str(Path(__file__).with_name("in_terminal.py")), *args],
             stdin=slave,
             stdout=slave,
             stderr=slave,

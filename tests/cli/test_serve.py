@@ -17,7 +17,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.cli.support import COMMAND, PATIENCE, PYTHON, environment, invoke, run
+from tests.cli.support import PATIENCE, PYTHON, environment, invoke, python, run
 from tests.support.openai_server import OpenAIServer, Reply, Stall, tool_calls
 
 JSON = {"accept": "application/json"}
@@ -62,7 +62,7 @@ def serve(
     if model is not None:
         env |= {"OPENAI_BASE_URL": model.url, "OPENAI_API_KEY": "sk-very-secret-key-0123456789"}
         args = (*(("--model", "openai/x") if litellm else ("tests.cli.plain_model:net",)), *args)
-    command = [*COMMAND, "serve", "--http", "127.0.0.1:0", *args]
+    command = [*python(env), "-m", "agent_brain", "serve", "--http", "127.0.0.1:0", *args]
     process = subprocess.Popen(
         command if program is None else [*PYTHON, "-c", program],
         stdin=subprocess.DEVNULL,

@@ -16,6 +16,7 @@ import signal
 import socket
 import struct
 import sys
+from pathlib import Path
 from typing import Any
 
 
@@ -58,6 +59,21 @@ def keep(connection: socket.socket) -> dict[str, Any] | None:
         os._exit(0)
 
 
+def reopen_files() -> None:
+    """Open stdin, stdout and stderr as Python does when it starts."""
+    sys.stdin = sys.__stdin__ = open(0, closefd=False)  # noqa: SIM115
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        file = open(  # noqa: SIM115
+            number,
+            "w",
+            buffering=1 if number == 2 or os.isatty(number) else -1,
+            errors="strict" if number == 1 else "backslashreplace",
+            closefd=False,
+        )
+        setattr(sys, name, file)
+        setattr(sys, f"__{name}__", file)
+
+
 if __name__ == "__main__":
     for name in sys.argv[2:]:
         importlib.import_module(name)
@@ -69,10 +85,11 @@ if __name__ == "__main__":
     os.chdir(given["folder"])
     os.environ.clear()
     os.environ.update(given["environment"])
+    reopen_files()
     sys.argv = given["arguments"]
     if sys.argv[0] == "-m":
         sys.path[0] = given["folder"]
         runpy.run_module(sys.argv.pop(1), run_name="__main__", alter_sys=True)
     else:
-        sys.path[0] = os.path.dirname(sys.argv[0])
+        sys.path[0] = str(Path(sys.argv[0]).parent)
         runpy.run_path(sys.argv[0], run_name="__main__")
