@@ -911,7 +911,7 @@ async def test_a_stall_is_timed_out_where_litellm_does_not(monkeypatch: pytest.M
 
 
 async def test_a_timeout_before_the_first_chunk_is_tried_again() -> None:
-    script = [Refuse(stall=True), Reply("Hi")]
+    script: list[Response] = [Refuse(stall=True), Reply("Hi")]
     with OpenAIServer(script) as server, fake_clock(threshold=60) as clock:
         llm = model_of(server, timeout=HOUR, retries=1)
         await llm.open()
