@@ -23,7 +23,6 @@ from tests.page.server import PageServer
 from tests.serving.web.support import eventually
 from tests.support.openai_server import OpenAIServer, Reply, Stall
 from tests.support.postgres_server import URL, new_schema
-from tests.support.thorough import first_of
 
 pytestmark = pytest.mark.thorough
 
@@ -129,25 +128,28 @@ def test_text_that_was_read_stays_when_the_server_ends_in_order(place, open_chat
 PROGRAM = """
 import uvicorn
 from agent_brain import Brain
-from agent_brain.memories import PostgresJournal
+from agent_brain.memories import PostgresJournal, SQLiteJournal
 from agent_brain.serving import Sessions
 from agent_brain.serving.web import make_app
 from tests.cli.plain_model import net
 
-journal = PostgresJournal({url!r}, schema={schema!r})
+journal = {journal}
 app = make_app(Sessions(Brain(net(None)), journal=journal), user="ann")
 uvicorn.run(app, port=0, http="h11", ws="none", timeout_graceful_shutdown=5)
 """
 
 
-@pytest.fixture(params=first_of(["the command", "uvicorn and postgres"], "the command"))
+@pytest.fixture(params=["the command", "uvicorn and sqlite", "uvicorn and postgres"])
 def processes(request: Any, tmp_path: Path) -> Iterator[Callable[[OpenAIServer], Any]]:
     """Return how to start a server in a process of its own."""
     if request.param == "the command":
         yield lambda model: serve_process("--folder", str(tmp_path), model=model)
         return
     with new_schema() as schema:
-        program = PROGRAM.format(url=URL, schema=schema)
+        journal = f"PostgresJournal({URL!r}, schema={schema!r})"
+        if request.param == "uvicorn and sqlite":
+            journal = f"SQLiteJournal({str(tmp_path / 'chats.db')!r})"
+        program = PROGRAM.format(journal=journal)
         yield lambda model: serve_process(model=model, program=program)
 
 

@@ -18,16 +18,22 @@ class CuttingProxy:
     Attributes:
         port: The proxy's port.
         at: What it waits for; None passes everything on.
+        passed: How many that have it are passed on first.
         times: How often it is done.
         how: ``"before"`` cuts without passing it on, ``"after"`` passes it on and cuts instead of
-            passing on the answer, ``"never"`` does not answer and does not cut.
+            passing on the answer, ``"never"`` does not answer and does not cut, and
+            ``"unanswered"`` passes it on, does not answer and does not cut.
+        requests: How many requests have come.
     """
 
     def __init__(self, host: str, port: int) -> None:
         self._target = host, port
         self.at: bytes | None = None
+        self.passed = 0
         self.times = 1
-        self.how: Literal["before", "after", "never"] = "before"
+        self.how: Literal["before", "after", "never", "unanswered"] = "before"
+        self.requests = 0
+        self._counting = threading.Lock()
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.port = self._listening.getsockname()[1]
         self._ended = threading.Event()
@@ -36,6 +42,12 @@ class CuttingProxy:
 
     def __enter__(self) -> CuttingProxy:
         return self
+
+    def mend(self) -> None:
+        """Pass everything on from now on, and cut what has had no answer."""
+        self.at = None
+        self._ended.set()
+        self._ended = threading.Event()
 
     def __exit__(self, *_: object) -> None:
         self._ended.set()
@@ -54,25 +66,36 @@ class CuttingProxy:
             while True:
                 self._start(self._serve, self._listening.accept()[0])
 
+    def _is_due(self, sent: bytes) -> bool:
+        with self._counting:
+            self.requests += 1
+            if self.at is None or self.at not in sent:
+                return False
+            if self.passed > 0:
+                self.passed -= 1
+                return False
+            self.times -= 1
+            if self.times <= 0:
+                self.at, self.times = None, 1
+            return True
+
     def _serve(self, client: socket.socket) -> None:
         with client, socket.create_connection(self._target) as server:
-            cut = threading.Event()
+            cut, ended = threading.Event(), self._ended
             answers = threading.Thread(target=self._answer, args=(client, server, cut))
             answers.start()
             with suppress(OSError):
                 while sent := client.recv(65536):
-                    if self.at is not None and self.at in sent:
-                        self.times -= 1
-                        if self.times <= 0:
-                            self.at, self.times = None, 1
-                        if self.how == "never":
-                            self._ended.wait()
-                        if self.how == "after":
-                            cut.set()
-                            server.sendall(sent)
-                            answers.join()
-                        break
-                    server.sendall(sent)
+                    if not self._is_due(sent):
+                        server.sendall(sent)
+                        continue
+                    if self.how in ("after", "unanswered"):
+                        cut.set()
+                        server.sendall(sent)
+                        answers.join()
+                    if self.how in ("never", "unanswered"):
+                        ended.wait()
+                    break
             for each in (client, server):
                 with suppress(OSError):
                     each.shutdown(socket.SHUT_RDWR)
