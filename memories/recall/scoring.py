@@ -59,9 +59,9 @@ class Weights:
     answers: float = 0.1
     fullness: float = 0.02
     question: float = 0.1
-    sitting: float = 0.5
+    sitting: float = 0.4
     recent: float = 0.3
-    user: float = 0.25
+    user: float = 0.18
     length: float = 0.15
 
 
@@ -69,7 +69,7 @@ UNRELATED = 0.02  # of the weight of age, for conversations without a word of th
 ENOUGH = 2 / 3  # the share of a question's words that a message has if words show the subject
 WITH_VECTORS = Weights()
 # then only words show the subject, and one message has few of them
-WORDS_ALONE = replace(WITH_VECTORS, words=0.5, neighbours=0.2)
+WORDS_ALONE = replace(WITH_VECTORS, words=0.5, neighbours=0.2, sitting=0.5)
 
 # that the newest is asked for, or short messages are wanted, holds for one user's own life only
 AMONG_PEOPLE = {"fullness": 0.05, "sitting": 0.0, "recent": 0.0, "length": 0.0}
