@@ -460,6 +460,8 @@ class Engine:
             said = "" if name else await self.said()
             control.advance_subnet(self.key, name, said, error=failed)
             self.budget.count_step()
+            if name and report.said:
+                await self._note_said()
         else:
             control.advance(name, left=node.name, error=failed)
         verdict = None if mark is None or self.stuck is None else self.stuck.look(control, mark)
@@ -486,23 +488,28 @@ class Engine:
 
     async def said(self) -> str:
         """Return the answer so far, also one that was given before the run was interrupted."""
-        said = self.record.answer()
+        said = self.record.answer() or self.memory.control.said_in(self.key) or ""
         return await last_answer(self.memory) if self.memory.resumed and not said else said
+
+    async def _note_said(self) -> None:
+        """Keep what the step has said if no message holds it."""
+        lost = self.record.unrecorded(await self.memory.turn())
+        self.memory.control.note_said(self.key, self.record.answer() if lost else None)
 
     async def _write_step(self, following: Node | None) -> None:
         """Record that a step is complete; what its branches have written is not needed any more.
 
-        Where the run ends, or tool calls begin, one write at once does for both.
+        Where the run ends, or tool calls begin, the step is held and written with that. What the
+        step has said, and no message holds, is kept for a run that continues.
         """
         if following is None:
-            at_once = not self.path  # with the end of the run
-            said = self.record.answer() if at_once and self._durable else ""
-            if said and said != await last_answer(self.memory):  # which no message holds
-                self.memory.control.ended[""] = said
+            with_next = not self.path  # with the end of the run
         else:
             calls = bool(self.memory.control.next_actions) and not following.on_enter
-            at_once = calls and getattr(type(following.state).run, "begins_with_record", False)
-        self._unwritten = at_once and self._durable and not self._has_forked
+            with_next = calls and getattr(type(following.state).run, "begins_with_record", False)
+        if self.record.report.said and not self.path and self._durable:
+            await self._note_said()
+        self._unwritten = with_next and self._durable and not self._has_forked
         if self._unwritten:
             await with_step(self.memory_calls, self.memory._checkpoint_later())
         elif self._durable:

@@ -24,6 +24,8 @@ from agent_brain.tools.action import Action
 
 _OUTPUT = "?output"
 """Behind the path of a net in ``Control.ended``: it has made an output."""
+_SAID = "?said"
+"""Behind the path of a net in ``Control.ended``: what it has said, and no message holds."""
 
 SUSPENDED = ("approval", "input", "paused", "sleeping")
 """Why a run has stopped that waits: it can be continued as it is."""
@@ -56,9 +58,9 @@ class Control(BaseModel, defer_build=True):
         stop_reason: Why the last run ended.
         next_actions: Requested tool calls that have no result yet.
         subnets: The current state of each net inside the state, by its path.
-        ended: Answers of the nets inside the state that have ended, by their paths; that of the
-            run's own net, whose path is ``""``, only if it is not the last text for the reader; and
-            which of the nets have set ``output``.
+        ended: Answers of the nets inside the state that have ended, by their paths; which of the
+            nets have set ``output``; and what nets have said that no message holds, for the run's
+            own net under ``""``.
         pending: Calls that have begun, by ID, with the results that are available.
         output: The validated output of the run, if the net makes one.
         output_class: The name of its class, for where it is stored as JSON.
@@ -288,8 +290,8 @@ class Control(BaseModel, defer_build=True):
         registers["error"] = error
         registers["step"] += 1
         registers["moves"] += 1
-        if registers["ended"]:
-            registers["ended"] = {}
+        if ended := registers["ended"]:
+            registers["ended"] = {"": ended[""]} if "" in ended else {}
             registers.pop("asked", None)
         if registers["counted"] or "uncounted" in registers:
             registers["counted"] = {}
@@ -336,6 +338,23 @@ class Control(BaseModel, defer_build=True):
         self.subnets.pop(path, None)
         self.ended[path] = answer
         self.done = False  # it was set by the net that has ended, not by the net around it
+
+    def note_said(self, path: str, text: str | None) -> None:
+        """Keep the last text that a net has said, for a run that continues.
+
+        Args:
+            path: As for :meth:`advance_subnet`; empty for the run's own net.
+            text: The text; None if a message holds it.
+        """
+        key = path + _SAID if path else ""
+        if text is not None:
+            self.ended[key] = text
+        elif key in self.ended:
+            del self.ended[key]
+
+    def said_in(self, path: str) -> str | None:
+        """Return what :meth:`note_said` keeps for a net inside; None if a message holds it."""
+        return self.ended.get(path + _SAID)
 
     def has_output_of(self, path: str) -> bool:
         """Return whether a net inside the current state has set ``output``, be it to None."""

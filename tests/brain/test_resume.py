@@ -23,9 +23,9 @@ from agent_brain import (
     react,
 )
 from agent_brain.errors import LLMServerError, ResumeError, TransitionError
-from agent_brain.memories import Snapshot
-from agent_brain.nets import create_net
-from agent_brain.states import GuardedState, Plan, RunStarted
+from agent_brain.memories import RamJournal, Snapshot
+from agent_brain.nets import SubnetState, create_net
+from agent_brain.states import GuardedState, Plan, RunStarted, StateExited
 from agent_brain.testing import ModelCall, ScriptedLLM
 from agent_brain.tools import Action
 from tests.brain.nets import Say, Steps, add, single
@@ -51,6 +51,58 @@ async def test_after_an_error_the_same_state_is_tried_again() -> None:
     assert (result.answer, result.stop_reason, result.steps) == ("2", StopReason.DONE, 4)
     assert [m.content for m in result.messages] == ["go", "", "2", "2"]
     llm.assert_complete()
+
+
+SPOKEN = "spoken, and in no message"
+
+
+class Speak(State):
+    async def run(self, memory: Memory) -> AsyncIterator[str]:
+        yield SPOKEN
+
+    async def next_state(self, memory: Memory) -> Literal[Steps.TWO]:
+        return Steps.TWO
+
+
+class Quiet(State):
+    async def run(self, memory: Memory) -> AsyncIterator[str]:
+        if memory.done:
+            yield ""
+
+    async def next_state(self, memory: Memory) -> None:
+        return None
+
+
+class Record(Quiet):
+    async def run(self, memory: Memory) -> AsyncIterator[str]:
+        yield "recorded"
+        await memory.update([Message.assistant("recorded")])
+
+
+@pytest.mark.parametrize("journal", [False, True])
+@pytest.mark.parametrize(
+    ("last", "answer"), [(Quiet(), SPOKEN), (Record(), "recorded"), (Say("more"), "more")]
+)
+@pytest.mark.parametrize("inside", [False, True])
+async def test_what_was_said_and_not_recorded_is_the_answer_of_a_run_that_continues(
+    journal: bool, last: State, answer: str, inside: bool
+) -> None:
+    net = Net({Steps.ONE: Speak(), Steps.TWO: last})
+    if inside:
+        net = single(SubnetState(net))
+    store = RamJournal()
+
+    def memory() -> MessagesMemory:
+        return MessagesMemory(journal=store)
+
+    used = memory() if journal else MessagesMemory()
+    async with Brain(net, used).stream("go") as run:
+        async for event in run:
+            if isinstance(event, StateExited):
+                run.stop()
+    assert (run.result.answer, run.result.stop_reason) == (SPOKEN, StopReason.STOPPED)
+    result = await Brain(net, memory() if journal else used).resume()
+    assert (result.answer, result.stop_reason) == (answer, StopReason.DONE)
 
 
 async def test_a_limit_stopped_run_continues_with_a_larger_limit() -> None:
