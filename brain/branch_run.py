@@ -36,8 +36,8 @@ class BranchRun:
         self.branch = branch
         self.inner = inner
         self.outer = outer
-        own_memory = inner.memory is not outer.memory
-        self.outside: Control | None = outer.memory.control if own_memory else None
+        same_memory = inner.memory is outer.memory
+        self.outside: Control | None = None if same_memory else outer.memory.control
 
     async def events(self) -> AsyncGenerator[Event, None]:
         """Yield the events of the branch."""

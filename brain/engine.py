@@ -104,7 +104,6 @@ class Engine:
         hooks: The hooks of the run, if there are any.
         key: The names of the states and branches around the net; empty for the run's own. The
             memory keeps the state of a subnet under it.
-        late: Events of steps, to be yielded when these are written.
         left: Whether the consumer has closed the stream, so that no event can be yielded.
         memory: The memory.
         memory_calls: Makes what the memory needs in the run.
@@ -116,12 +115,14 @@ class Engine:
         record: Records what the steps report.
         reads: Whether the consumer reads an event: every one, none, or what a function says. The
             others are recorded and not yielded.
-        reason: Why it stopped; None before that.
+        reason: Why it stopped; None before that. While it is set and the loop continues, the
+            fallback state runs, to which no limit applies.
         resumed: Whether the run was resumed: it may have had branches in this step.
         run_id: The ID of the run.
         sink: Takes the events of tool calls that nobody reads as they happen; None: they are read.
         steering: What is asked of a run that can be asked to stop.
         stuck: When the run repeats itself.
+        unwritten: Events of steps, to be yielded when these are written.
         watched: Whether somebody reads all events of the run.
     """
 
@@ -144,8 +145,8 @@ class Engine:
     asks: bool = True
     calls: InitVar[MemoryCalls | None] = None
     at: Position = NOWHERE
-    late: list[Event] = field(default_factory=list)
     left: bool = False
+    unwritten: list[Event] = field(default_factory=list)
     over: bool = False
     reason: StopReason | None = None
     sink: Callable[[Event], object] | None = field(init=False)
@@ -160,7 +161,7 @@ class Engine:
     _pace: Pace | None = None
     _paraphrases: Paraphrases | None = None
     record: StepRecorder = field(init=False)
-    _unwritten: bool = False  # the last step is written with what comes next
+    _held: bool = False  # the last step is written with what comes next
 
     def __post_init__(self, calls: MemoryCalls | None) -> None:
         memory, budget, stuck = self.memory, self.budget, self.stuck
@@ -207,20 +208,21 @@ class Engine:
 
     async def steps(self) -> AsyncGenerator[Event, None]:  # noqa: C901, PLR0915 - one loop
         """Yield events until the net ends or a limit is reached."""
-        memory, record, budget, late = self.memory, self.record, self.budget, self.late
+        memory, record, budget, unwritten = self.memory, self.record, self.budget, self.unwritten
         note, reads, pace, steering = record.note, self.reads, self._pace, self.steering
         plain, around, called = self.hooks is None, self._around, self.memory_calls.events
+        # unwritten and called are the lists themselves, which are only changed in place
         node = None if self.over else self._current()
         while node is not None:
             reached = None if self.reason else budget.reached(memory.control)
             if steering is not None and steering.pending and not self.reason:
-                late += await self._receive(steering)
+                unwritten += await self._receive(steering)
                 reached = reached or steering.stopping
             if reached and not await self._may_run(node, reached):
                 node = await self._stop(reached)
                 continue
             self._enter(node)
-            for event in self._due() if late else ():
+            for event in self._due() if unwritten else ():
                 yield event
             stream: AsyncIterator[StreamItem] | None = None
             try:
@@ -252,8 +254,8 @@ class Engine:
                             events = surrounded(events, partial(self._inside, node))
                         try:
                             async for piece in events:
-                                self._unwritten = False  # the work has written it
-                                for event in self._due() if late else ():
+                                self._held = False  # written before the first event of a round
+                                for event in self._due() if unwritten else ():
                                     yield event
                                 noted = note(piece)
                                 if reads is True or (reads and reads(noted)):
@@ -277,11 +279,11 @@ class Engine:
                 if node.on_exit or record.report.waits is not None:
                     await self._exit(node, stream)
             node = await (self._close_step(node) if plain else self._leave(node))
-            for event in self._due() if called or late else ():
+            for event in self._due() if called or unwritten else ():
                 yield event
             if self.memory_calls.error is not None:
                 raise self.memory_calls.error
-        for event in self._due() if called or late else ():
+        for event in self._due() if called or unwritten else ():
             yield event
         self.reason = self.reason or StopReason.DONE
 
@@ -302,10 +304,10 @@ class Engine:
 
     def _due(self) -> list[Event]:
         """Return the events that are to be yielded now; each once."""
-        late, called = self.late, self.memory_calls.events
+        unwritten, called = self.unwritten, self.memory_calls.events
         due, called[:] = [*called], []
-        if not self._unwritten:
-            due, late[:] = due + late, []
+        if not self._held:
+            due, unwritten[:] = due + unwritten, []
         return due
 
     async def _receive(self, steering: Steering) -> list[MessageReceived]:
@@ -329,7 +331,7 @@ class Engine:
         if self.record.used:
             self.record.begin_step()
         if self.reads is True:
-            self.late.append(StateEntered(at=at))
+            self.unwritten.append(StateEntered(at=at))
         if UNYIELDED:  # of states that failed
             UNYIELDED.clear()
 
@@ -456,22 +458,26 @@ class Engine:
         told = report.finished or report.said or report.thought or report.error
         mark = await self._fingerprint(node) if told and self.stuck is not None else None
         if self.path:
-            control.check_notes(node.name)
-            said = "" if name else await self.said()
-            control.advance_subnet(self.key, name, said, error=failed)
-            self.budget.count_step()
-            if name and report.said:
-                await self._note_said()
+            await self._advance_inside(node, name, failed)
         else:
             control.advance(name, left=node.name, error=failed)
         verdict = None if mark is None or self.stuck is None else self.stuck.look(control, mark)
         if self._ends_steps:
             await self._write_step(following)
         if self.reads is True:
-            self.late.append(StateExited(name, report.error, at=at))
+            self.unwritten.append(StateExited(name, report.error, at=at))
         if verdict is not None and following is not None:
             following = await self._note_cycle(verdict, following)
         return following
+
+    async def _advance_inside(self, node: Node, name: str | None, failed: str | None) -> None:
+        """Complete a step of a net inside the current state of the run."""
+        control = self.memory.control
+        control.check_notes(node.name)
+        control.advance_subnet(self.key, name, "" if name else await self.said(), error=failed)
+        self.budget.count_step()
+        if name and self.record.report.said:
+            await self._note_said()
 
     async def _stop_within(self, reason: StopReason) -> Node | None:
         """Stop the run in a step, which is repeated when it is resumed; see :meth:`_close_step`."""
@@ -483,7 +489,7 @@ class Engine:
         self.resumed = self._has_forked  # the fallback state ends the step of the branches
         name = None if following is None else following.name
         if self.reads is True:
-            self.late.append(StateExited(name, at=self.at))
+            self.unwritten.append(StateExited(name, at=self.at))
         return following
 
     async def said(self) -> str:
@@ -509,8 +515,8 @@ class Engine:
             with_next = calls and getattr(type(following.state).run, "begins_with_record", False)
         if self.record.report.said and not self.path and self._durable:
             await self._note_said()
-        self._unwritten = with_next and self._durable and not self._has_forked
-        if self._unwritten:
+        self._held = with_next and self._durable and not self._has_forked
+        if self._held:
             await with_step(self.memory_calls, self.memory._checkpoint_later())
         elif self._durable:
             await self.memory.checkpoint()
@@ -519,12 +525,12 @@ class Engine:
 
     async def _note_cycle(self, verdict: Verdict, following: Node) -> Node | None:
         """Report that the run repeats itself; return the next state."""
-        self.late.append(StuckDetected(*verdict, at=self.at))
+        self.unwritten.append(StuckDetected(*verdict, at=self.at))
         if verdict.action != "stop":  # a hint was given
             return following
         fallback = await self._stop(StopReason.STUCK)
         if fallback is None and not self.record.answer():
-            self.late.append(self.record.note(await best_words(self.memory)))
+            self.unwritten.append(self.record.note(await best_words(self.memory)))
         return fallback
 
     def _current(self) -> Node:
@@ -562,9 +568,9 @@ class Engine:
     async def _stop(self, reason: StopReason) -> Node | None:
         """Stop the run; return the fallback state, if there is one and time is left."""
         self.reason = reason
-        if self._unwritten and self.path:  # the end of a net inside is not the end of the run
+        if self._held and self.path:  # the end of a net inside is not the end of the run
             await self.memory.checkpoint()
-            self._unwritten = False
+            self._held = False
         if reason in (StopReason.STOPPED, StopReason.PAUSED):  # open calls run when it is resumed
             return None
         await close_open_calls(self.memory, reason.clause)
@@ -684,9 +690,9 @@ class Engine:
         self._delegated = begun = self._delegated or Counter()
         begun[branch.name] += 1
         branch.memory.deps = self.memory.deps
-        own = branch.memory is self.memory
-        asks = self.asks and (own or is_branch_of(branch.memory, self.memory))
-        if not own:
+        same_memory = branch.memory is self.memory
+        asks = self.asks and (same_memory or is_branch_of(branch.memory, self.memory))
+        if not same_memory:
             self._has_forked = self._ends_steps = True
         count = begun[branch.name]
         inside = tuple(filter(None, (self.at.state, branch.name)))
@@ -704,16 +710,16 @@ class Engine:
             path=(*self.path, *inside),
             key="/".join(filter(None, (self.key, *inside))) + again,
             as_thoughts=aside,
-            steering=self._steering_of(own=own, asks=asks),
+            steering=self._steering_of(same_memory=same_memory, asks=asks),
             outer=self.at,
             call_id=branch.call_id,
             pauses=self.pauses,
             asks=asks,
         )
 
-    def _steering_of(self, *, own: bool, asks: bool) -> Steering | None:
+    def _steering_of(self, *, same_memory: bool, asks: bool) -> Steering | None:
         """Return the requests to the run that an inner net carries out."""
-        if own or self.steering is None:
+        if same_memory or self.steering is None:
             return self.steering
         return self.steering.for_branch() if asks else None
 

@@ -107,7 +107,6 @@ class Run(AsyncResource, Generic[OutputT_co]):
     __slots__ = (
         "_began",
         "_budget",
-        "_calls",
         "_claim",
         "_continues_at",
         "_decisions",
@@ -118,9 +117,10 @@ class Run(AsyncResource, Generic[OutputT_co]):
         "_goal",
         "_hooks",
         "_interruption",
-        "_late",
+        "_memory_calls",
         "_observation",
         "_observed_at",
+        "_out_of_time",
         "_plan",
         "_reads",
         "_result",
@@ -151,7 +151,7 @@ class Run(AsyncResource, Generic[OutputT_co]):
         self._failed = False
         self._said_before: list[Message] = []  # a partial answer that this run is to complete
         self._continues_at = 0  # the steps that were completed when it was resumed
-        self._late = False  # the time is up, and no scope was cancelled
+        self._out_of_time = False  # the time is up, and no scope was cancelled
         self._store_failed = False  # for a run that this one is a part of
         self._interruption = Interruption()
         self._claim: Claim | None = None
@@ -163,7 +163,7 @@ class Run(AsyncResource, Generic[OutputT_co]):
         self._observed_at = NOWHERE
         self.ended = False
         self.run_id = new_id("run")
-        self._calls = MemoryCalls(
+        self._memory_calls = MemoryCalls(
             plan.memory, self._hooks, Position(self.run_id), self._budget, listens=steered
         )
         self._reads: Reads = bool(plan.sources) or reads  # which are read again after each step
@@ -299,7 +299,7 @@ class Run(AsyncResource, Generic[OutputT_co]):
         claim = self._claim = await Claim.take(memory)
         self._plan.on_result(None)
         memory.deps = self._deps
-        set_run_work(claim.memories, self._calls)
+        set_run_work(claim.memories, self._memory_calls)
         tools = ExitStack()
         try:
             if self._plan.tools:
@@ -333,8 +333,10 @@ class Run(AsyncResource, Generic[OutputT_co]):
             if noting:
                 await interruption.take_back()
             if self._reads is True:
-                late = [] if engine is None else engine.late  # of the step that was written now
-                for event in (*late, *self._calls.events, self._finished_event()):
+                late = (
+                    [] if engine is None else engine.unwritten
+                )  # of the step that was written now
+                for event in (*late, *self._memory_calls.events, self._finished_event()):
                     yield event
         except BaseException as error:
             last = await self._ended_by(error)
@@ -344,7 +346,7 @@ class Run(AsyncResource, Generic[OutputT_co]):
                 raise
         finally:
             self.ended = True
-            self._calls.end(claim.memories)
+            self._memory_calls.end(claim.memories)
             memory.deps = None
             tools.close()
             await claim.release()
@@ -368,8 +370,9 @@ class Run(AsyncResource, Generic[OutputT_co]):
                 await self._observation.fail(error)
             return RunFailed(error, at=self._position())
         if self._result is None:
-            late = (self._late or interruption.timed_out) and not interruption.asked
-            reason = StopReason.TIMEOUT if late else StopReason.CANCELLED
+            out_of_time = self._out_of_time or interruption.timed_out
+            timed_out = out_of_time and not interruption.asked
+            reason = StopReason.TIMEOUT if timed_out else StopReason.CANCELLED
             await self._cut_short(reason, error)
         if self._observation is not None:
             await self._observation.end(self._result, cut=True)
@@ -393,8 +396,8 @@ class Run(AsyncResource, Generic[OutputT_co]):
                 await self._load_models()
             while True:
                 left = timeout - self._budget.seconds()
-                self._late = left <= 0
-                if (self._late or interruption.asked) and not self._decided:
+                self._out_of_time = left <= 0
+                if (self._out_of_time or interruption.asked) and not self._decided:
                     await events.aclose()  # it did not have to wait
                     if self._result is None:  # it did not begin
                         self._end_without_memory(StopReason.CANCELLED)
@@ -432,7 +435,7 @@ class Run(AsyncResource, Generic[OutputT_co]):
             await undo_half_a_step(memory)  # first: what hooks write is not part of it
         if self._hooks is not None:
             await self._tell_start(self._hooks)
-            self._calls.begin(self._observed_at)
+            self._memory_calls.begin(self._observed_at)
         over = False
         if self._goal is None:
             over = await self._continue(memory)
@@ -442,7 +445,7 @@ class Run(AsyncResource, Generic[OutputT_co]):
         self._budget.start(memory.control, Position(self.run_id, memory.control.step), memory)
         if self._hooks is not None:
             self._budget = self._budget.counted_by(self._hooks)
-        for event in self._calls.events:  # before the run had begun
+        for event in self._memory_calls.events:  # before the run had begun
             if isinstance(event, UsageReported):
                 self._budget.spend(event.usage, event.purpose)
         if (scope := self._interruption.scope) is not None:  # seconds before a resume count too
@@ -463,7 +466,7 @@ class Run(AsyncResource, Generic[OutputT_co]):
                 steering=self._steering,
                 resumed=self._goal is None,
                 pauses=plan.pauses,
-                calls=self._calls,
+                calls=self._memory_calls,
             )
 
     async def _begin_turn(self, memory: Memory, goal: Message) -> None:
@@ -556,7 +559,7 @@ class Run(AsyncResource, Generic[OutputT_co]):
 
     async def _add(self, messages: list[Message]) -> None:
         """Add messages, which are written with the end of the run."""
-        await with_step(self._calls, self._plan.memory.update(messages))
+        await with_step(self._memory_calls, self._plan.memory.update(messages))
 
     def _set_result(self, result: Result[OutputT_co] | None) -> None:
         self._result = result
@@ -565,7 +568,7 @@ class Run(AsyncResource, Generic[OutputT_co]):
     async def _cut_short(self, reason: StopReason, error: BaseException) -> None:
         """Leave the memory in a consistent state; the caller raises the error."""
         memory = self._plan.memory
-        self._calls.cut_short = reason
+        self._memory_calls.cut_short = reason
         if not self._began:  # the memory is unchanged: a run that waits for a person still waits
             self._end_without_memory(reason)
             return
@@ -592,7 +595,7 @@ class Run(AsyncResource, Generic[OutputT_co]):
         """Set the result of a run that could not begin, or could not be recorded."""
         result: Result[OutputT_co] | None = None
         if reason is not StopReason.FAILED:
-            usage = self._budget.usage() if self._began else self._calls.usage()
+            usage = self._budget.usage() if self._began else self._memory_calls.usage()
             said = self._engine.record.answer() if self._engine else ""
             result = empty_result(self.run_id, reason, usage, said)
         self._set_result(result)

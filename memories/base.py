@@ -58,6 +58,8 @@ class Memory(RunMemory, AsyncResource):
     async def update(self, messages: list[Message]) -> Sequence[str] | None:
         """Add ``messages`` in this order, all or none; known IDs are ignored.
 
+        In a step of a run, a memory with a journal may write them with the end of the step.
+
         Returns:
             The IDs of those that were added, if the memory returns them, as the built-in ones do.
         """
@@ -116,7 +118,10 @@ class Memory(RunMemory, AsyncResource):
         self.control = snapshot.control.model_copy(deep=True)
 
     async def checkpoint(self) -> None:
-        """Make what happened so far durable; called after each step. Does nothing by default."""
+        """Make what happened so far durable. Does nothing by default.
+
+        A run calls it when it continues, after each step, and when it waits or ends.
+        """
 
     @property
     def durable(self) -> bool:

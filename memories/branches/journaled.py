@@ -47,7 +47,7 @@ async def session_below(memory: M, run: Session, key: str, goal: Message | None)
         goal: The goal.
     """
     journal = run.journal
-    copied = _copy_in(memory, Session(journal, key, history="last", run=run))
+    copied = _copy_in(memory, Session(journal, key, history="last", inside=run))
     copied.resumed = await first_entry(journal, key) is not None
     await copied._forked()
     if not copied.resumed:

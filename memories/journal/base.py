@@ -68,7 +68,8 @@ class Journal(AsyncResource):
 
     Attributes:
         persistent: Whether entries outlive the process.
-        has_history: Whether :meth:`retire` keeps entries, and reading can include them.
+        has_history: Whether :meth:`retire` keeps entries, and reading can include them. Such a
+            journal also has :meth:`trim` and :meth:`load`.
         has_leases: Whether :meth:`append` checks the lease that it is given.
         has_exchange: Whether :meth:`exchange` can be used.
     """
@@ -253,7 +254,7 @@ class Journal(AsyncResource):
         """Return what is known of the sessions whose keys start with ``prefix``, sorted by key."""
         found = []
         for key in await self.sessions(prefix):
-            entries = await self.read(key)
+            entries = await self._read(key, 0, history=True)
             first, last = (entries[0].time, entries[-1].time) if entries else (None, None)
             found.append(SessionRecord(key, first, last, len(entries), await self.last(key)))
         return found

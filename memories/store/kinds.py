@@ -26,7 +26,7 @@ VERSIONS: Mapping[str, int] = MappingProxyType(
         "view": 1,  # a value by name, such as a summary
         "evicted": 1,
         "clear": 1,
-        "step": 1,  # a boundary: where the run stands
+        "step": 1,  # where the run stands: when it begins, after a step, when it waits or ends
         "amend": 1,  # the state of the run, changed inside a step
         "call_begun": 1,
         "call_finished": 1,

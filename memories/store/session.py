@@ -191,12 +191,12 @@ class Session:
         shared: bool = False,
         history: History = "last",
         parent: Session | None = None,
-        run: Session | None = None,
+        inside: Session | None = None,
     ) -> None:
         self.journal = journal
         self.key = key
         self.parent = parent
-        around = parent or run
+        around = parent or inside  # the session of the run that this one is a part of
         self.main: Session = self if around is None else around.main
         self.failure: JournalError | None = None
         self.offset: int = 0 if parent is None else parent.last
@@ -346,7 +346,7 @@ class Session:
 
     def note_run(self, change: RunChange, seq: int) -> None:
         """Take what an entry tells of the run."""
-        if isinstance(change, Checkpointed) and change.since is None:  # a step, for prune()
+        if isinstance(change, Checkpointed) and change.since is None:  # for prune()
             self._steps.append(seq)
             kept = self.history if isinstance(self.history, int) else 0
             del self._steps[: -kept - 1]
