@@ -11,6 +11,7 @@ Programs may define and yield events of their own; read back, they are :class:`O
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -85,6 +86,20 @@ class Event(Placed):
     kind: ClassVar[str] = "event"
     at: Position = dataclasses.field(default=NOWHERE, kw_only=True)
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Check an event of a program's own.
+
+        Raises:
+            TypeError: Its ``kind`` is a field, no name, or one of the library's; or a field has
+                the name of a part of the position.
+        """
+        super(Event, cls).__init_subclass__(**options)
+        if cls.__module__ == __name__:
+            return
+        named = cls.__dict__.get("__annotations__", {})
+        if problem := _problem_of(cls.__dict__.get("kind"), named):
+            raise TypeError(f"The event {cls.__name__} {problem}")
+
     def to_dict(self) -> dict[str, Any]:
         """Return the event as JSON values: ``kind``, the position and the fields."""
         place = {"run_id": self.run_id, "step": self.step, "state": self.state}
@@ -105,6 +120,20 @@ class Event(Placed):
         from agent_brain.states.event_schema import event_schema
 
         return event_schema(cls, handler)
+
+
+def _problem_of(kind: object, named: Mapping[str, Any]) -> str | None:
+    """Return what is wrong with the kind and the fields of an event; None if nothing is."""
+    if "kind" in named and "ClassVar" not in str(named["kind"]):
+        return "has its kind as a field: write kind: ClassVar[str] = …"
+    if isinstance(kind, str) and (kind in KINDS or kind == "gap"):
+        return f"has the kind {kind!r}, which is that of an event of the library: take another one"
+    if isinstance(kind, str) and not re.fullmatch(r"[\w.:-]+", kind):
+        return f"has the kind {kind!r}: use letters, digits and underscores"
+    taken = sorted({"at", "run_id", "step", "state", "path"}.intersection(named))
+    if taken:
+        return f"has a field {taken[0]!r}, which is a part of every event's position: rename it"
+    return None
 
 
 set_position: Callable[[Event, Position], None] = vars(Event)["at"].__set__

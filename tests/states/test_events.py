@@ -320,3 +320,38 @@ def test_events_of_the_library_are_read_as_their_classes_beside_others(kind, dat
 def test_what_is_no_event_at_all_is_refused_by_the_reader_of_all_kinds(data):
     with pytest.raises(ValidationError):
         TypeAdapter(Event).validate_python(data)
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        ({"kind": "text_delta"}, "has the kind 'text_delta', which is that of an event of the lib"),
+        ({"kind": "gap"}, "has the kind 'gap', which is"),
+        ({"kind": "price found"}, "has the kind 'price found': use letters"),
+        ({"kind": "a\ndata: b"}, "use letters"),
+        ({"kind": ""}, "use letters"),
+        ({"kind": "price", "__annotations__": {"kind": "str"}}, "has its kind as a field: write"),
+        ({"kind": "price", "__annotations__": {"kind": str}}, "has its kind as a field: write"),
+        ({"__annotations__": {"state": "str"}}, "has a field 'state', which is a part of every"),
+        ({"__annotations__": {"at": "str"}}, "has a field 'at'"),
+        ({"__annotations__": {"price": "float", "step": "int"}}, "has a field 'step'"),
+    ],
+)
+def test_an_event_of_a_program_that_could_not_be_read_again_is_refused(
+    body: dict[str, typing.Any], problem: str
+) -> None:
+    with pytest.raises(TypeError, match=f"^The event Found {problem}"):
+        type("Found", (Event,), {"__module__": __name__, **body})
+
+
+@pytest.mark.parametrize("slots", [True, False])
+def test_an_event_of_a_program_may_derive_from_another_one(slots: bool) -> None:
+    class Shop(Event):
+        """Events of a shop."""
+
+    @dataclasses.dataclass(frozen=True, slots=slots)
+    class Found(Shop):
+        kind: typing.ClassVar[str] = "shop.price-found"
+        price: float
+
+    assert Found(2.5).to_dict()["price"] == 2.5
