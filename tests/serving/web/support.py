@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-PATIENCE = 60.0  # seconds after which a test gives up waiting
+PATIENCE = 180.0  # seconds after which a test gives up waiting
 
 
 class RemoteGate:

@@ -60,6 +60,7 @@ def workers(tmp_path) -> Iterator[str]:
     (tmp_path / "program.py").write_text(PROGRAM)
     port = free_port()
     command = [sys.executable, "-m", "uvicorn", "program:app", "--workers", "2", "--http", "h11"]
+    command += ["--timeout-worker-healthcheck", "120"]  # it kills those that start slowly
     with (
         (tmp_path / "log").open("wb") as log,
         subprocess.Popen(
