@@ -37,7 +37,7 @@ from agent_brain.tools import Action
 from tests.brain.nets import Endless, Fail, Hang, Say, Steps, add, single
 from tests.support.clock import fake_clock
 
-pytestmark = [pytest.mark.anyio, pytest.mark.also_on_trio]
+pytestmark = pytest.mark.anyio
 
 
 async def events_of(brain: Brain) -> tuple[list[Any], Any]:

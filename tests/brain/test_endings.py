@@ -26,7 +26,7 @@ from tests.nets.models import FunctionLLM
 from tests.nets.test_answers import FILLED
 from tests.support.clock import fake_clock
 
-pytestmark = [pytest.mark.anyio, pytest.mark.also_on_trio]
+pytestmark = pytest.mark.anyio
 
 
 def call(a: int) -> Action:

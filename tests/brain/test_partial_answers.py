@@ -36,7 +36,7 @@ from tests.brain.nets import HangingLLM, Say, Steps, add, single
 from tests.support.clock import fake_clock
 from tests.support.journals import Killed, MortalJournal
 
-pytestmark = [pytest.mark.anyio, pytest.mark.also_on_trio]
+pytestmark = pytest.mark.anyio
 
 GOAL = "Tell me about bees."
 WHOLE = "Bees fly and dance."

@@ -253,7 +253,7 @@ async def test_reading_the_events_changes_nothing(kind: str, anyio_backend_name:
     world = World()
     await what_happens(by_run, kind, world)
     faults = [(None, ""), *((at, fault) for at in range(len(world.passed)) for fault in FAULTS)]
-    every = 5 if anyio_backend_name == "trio" else 1 if THOROUGH else 3
+    every = 7 if not THOROUGH else 5 if anyio_backend_name == "trio" else 1
     for at, fault in faults[::every]:
         expected, *others = [
             plain(await what_happens(way, kind, World(at, fault)))

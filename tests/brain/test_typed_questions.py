@@ -48,7 +48,7 @@ from agent_brain.testing import FakeMemory, ScriptedLLM, run_net, run_state
 from agent_brain.tools import Action, ToolContext
 from tests.support import postgres_server, redis_server
 
-pytestmark = [pytest.mark.anyio, pytest.mark.also_on_trio]
+pytestmark = pytest.mark.anyio
 
 Open: TypeAlias = Callable[[], AbstractAsyncContextManager[Journal]]
 

@@ -28,6 +28,7 @@ from agent_brain.experiments.rule_based.llm import RuleBasedLLM
 from agent_brain.experiments.task_sets.game_of_24 import check_expression, game24
 from agent_brain.experiments.task_sets.word_problems import gsm8k
 from tests.experiments.loop import passes
+from tests.support.thorough import examples
 
 expressions = st.recursive(
     st.integers(0, 99),
@@ -97,7 +98,7 @@ def test_expressions_are_found_in_a_text() -> None:
     assert [write(one) for one in found] == ["4 * (9 - 3)"]
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(st.lists(st.integers(1, 13), min_size=4, max_size=4))
 @example([3, 3, 8, 8])
 @example([1, 5, 5, 5])

@@ -351,8 +351,8 @@ async def test_the_limit_may_be_a_share_of_what_the_model_can_read() -> None:
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_what_the_model_can_read_is_looked_up() -> None:
-    memory = SummaryMemory(max_messages=None, max_share=0.5, context_window="openai/gpt-4o-mini")
-    await memory.update([Message.user("word " * 5_000) for _ in range(16)])
+    memory = SummaryMemory(max_messages=None, max_share=0.5, context_window="openai/gpt-4")
+    await memory.update([Message.user("word " * 500) for _ in range(16)])
     assert "Summary" in (await memory.context())[0].content
     unknown = SummaryMemory(max_share=0.5, context_window="nobody/no-such-model")
     with pytest.raises(MemoryUseError, match="context_window= as a number"):

@@ -14,6 +14,7 @@ from starlette.routing import Mount
 from agent_brain import Brain
 from tests.page.model import Script
 from tests.support.proxies import from_docs, proxy
+from tests.support.thorough import thorough
 
 BARE_NGINX = "server { listen 443 ssl; location / { proxy_pass http://127.0.0.1:8000; } }"
 NO_STORAGE = """Object.defineProperty(window, "sessionStorage", {
@@ -41,6 +42,7 @@ def test_the_page_asks_for_the_token_until_it_is_right(serve, open_chat):
     assert chat.page.evaluate("Object.keys(localStorage).length + document.cookie.length") == 0
 
 
+@pytest.mark.thorough
 def test_the_page_works_below_a_path_of_another_application(serve, open_chat):
     def mounted(app: Starlette) -> Starlette:
         return Starlette(routes=[Mount("/help/desk", app)])
@@ -54,6 +56,7 @@ def test_the_page_works_below_a_path_of_another_application(serve, open_chat):
     expect(chat.page.locator("#state-REASONING")).to_be_visible()
 
 
+@pytest.mark.thorough
 def test_escape_does_not_leave_the_page_without_a_token(serve, open_chat):
     server = serve(Brain(llm=Script(["Welcome."])), token={"a-good-token": "ann"}, user=None)
     chat = open_chat(server.url, ready=False)
@@ -70,6 +73,7 @@ def test_escape_does_not_leave_the_page_without_a_token(serve, open_chat):
     expect(chat.page.locator("#about")).not_to_be_empty()
 
 
+@pytest.mark.thorough
 def test_a_browser_that_lets_the_page_keep_nothing_can_use_it(serve, open_chat):
     server = serve(Brain(llm=Script(["Welcome."])), token={"a-good-token": "ann"}, user=None)
     chat = open_chat(server.url, ready=False, script=NO_STORAGE)
@@ -95,7 +99,7 @@ def behind(tmp_path) -> Iterator[Callable[[str, str, int], str]]:
         yield start
 
 
-@pytest.mark.parametrize("kind", ["nginx", "caddyfile"])
+@pytest.mark.parametrize("kind", ["nginx", *thorough(["caddyfile"])])
 def test_the_page_works_behind_the_proxies_of_the_docs(behind, serve, open_chat, pauses, kind):
     pause = pauses()
     server = serve(Brain(llm=Script(["Wel", pause, "come."])))

@@ -7,6 +7,7 @@ import re
 import struct
 import zlib
 
+import pytest
 from playwright.sync_api import expect
 from pydantic import JsonValue
 
@@ -50,6 +51,7 @@ def test_the_answer_streams_as_markdown(serve, open_chat, pauses):
     chat.wait_until_idle()
 
 
+@pytest.mark.thorough
 def test_the_demo_model_calculates_offline(serve, open_chat):
     chat = open_chat(serve(Brain(tools=demo_tools())).url)
 
@@ -60,6 +62,7 @@ def test_the_demo_model_calculates_offline(serve, open_chat):
     expect(chat.log.get_by_role("article", name="You")).to_have_text("What is 17 times 23?")
 
 
+@pytest.mark.thorough
 def test_a_model_behind_litellm_streams_and_calls_a_tool(serve, open_chat):
     call = tool_calls(("c1", "calculate", '{"expression": "6 * 7"}'))
     with OpenAIServer([Reply(*call), Reply("It is ", "**42**", Stall(), ".")]) as provider:
@@ -133,6 +136,7 @@ def test_an_error_of_a_tool_is_shown_as_one(serve, open_chat):
     expect(chat.answers).to_have_text("Sorry.")
 
 
+@pytest.mark.thorough
 def test_an_answer_that_its_model_did_not_finish_says_so_also_later(serve, open_chat):
     chat = open_chat(serve(Brain(llm=Script(["Half an", Finish("length")]))).url)
 
@@ -158,6 +162,7 @@ def test_a_run_that_fails_says_why_and_can_be_continued(serve, open_chat):
     expect(chat.button("Continue the run")).to_have_count(0)
 
 
+@pytest.mark.thorough
 def test_pictures_of_tools_are_shown_and_remote_ones_are_links(serve, open_chat):
     encoded = base64.b64encode(small_picture()).decode()
 
@@ -275,6 +280,7 @@ def test_the_end_stays_in_sight_unless_the_person_has_scrolled_away(serve, open_
     expect(chat.log.get_by_text("line 89")).to_be_in_viewport()
 
 
+@pytest.mark.thorough
 def test_a_model_that_uses_an_id_again_makes_another_call(serve, open_chat):
     @tool
     def double(number: int) -> str:
@@ -308,6 +314,7 @@ def test_the_answer_of_a_net_inside_is_shown_once(serve, open_chat):
     )
 
 
+@pytest.mark.thorough
 def test_the_tab_is_named_after_the_chat(serve, open_chat):
     chat = open_chat(serve(Brain(llm=Script(["Oslo."]))).url)
 

@@ -98,6 +98,7 @@ def test_a_chat_with_its_branches_is_one_in_the_list(chat):
     expect(chat.page.get_by_text("No chats yet.")).to_be_visible()
 
 
+@pytest.mark.thorough
 def test_an_edit_that_is_not_sent_changes_nothing(chat):
     chat.page.get_by_role("button", name="Edit").first.click()
     chat.page.get_by_label("Edit your message").press("Escape")
@@ -112,6 +113,7 @@ def test_an_edit_that_is_not_sent_changes_nothing(chat):
     expect(chat.log.get_by_role("article")).to_have_count(4)
 
 
+@pytest.mark.thorough
 def test_without_kept_steps_nothing_is_offered_that_cannot_be_done(serve, open_chat):
     chat = open_chat(serve(Brain(llm=Script(["Yes."]))).url)
     chat.ask("Hm?")

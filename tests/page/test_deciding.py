@@ -15,6 +15,7 @@ from agent_brain import Brain, tool
 from agent_brain.tools import Action, ToolContext
 from agent_brain.tools.builtin import ask_user
 from tests.page.model import Pause, Script, words
+from tests.support.thorough import thorough
 
 
 @tool(requires_approval=True)
@@ -113,6 +114,7 @@ def test_a_question_of_the_agent_is_answered_in_place(serve, open_chat):
     expect(group).to_have_count(0)
 
 
+@pytest.mark.thorough
 def test_a_run_still_waits_after_a_reload(serve, open_chat):
     chat = open_chat(serve(Brain(llm=waiting("/a"), tools=[wipe])).url)
 
@@ -170,6 +172,7 @@ def test_what_is_approved_is_shown_exactly_and_sent_back_unchanged(serve, open_c
     )
 
 
+@pytest.mark.thorough
 def test_a_call_without_a_recorded_request_can_be_approved(serve, open_chat):
     chat = open_chat(serve(Brain(llm=waiting("/a"), tools=[wipe])).url)
     chat.ask("Delete it.")
@@ -247,6 +250,7 @@ def test_a_form_is_filled_in_and_mistakes_are_named_at_their_field(serve, open_c
     expect(chat.answers.last).to_have_text("Booked.")
 
 
+@pytest.mark.thorough
 def test_an_answer_that_the_server_refuses_can_be_given_again(serve, open_chat):
     @tool
     def count(context: ToolContext) -> str:
@@ -289,6 +293,7 @@ def invite(context: ToolContext) -> str:
     return f"{party!r} {code!r}"
 
 
+@pytest.mark.thorough
 def test_fields_of_a_form_have_their_own_names_and_may_be_left_open(serve, open_chat):
     chat = open_chat(
         serve(Brain(llm=Script([Action(name="invite")], ["Done."]), tools=[invite])).url
@@ -327,6 +332,7 @@ def order(context: ToolContext) -> str:
     return f"{context.ask('Which order?', Order)!r} {context.ask('Which number?', int | str)!r}"
 
 
+@pytest.mark.thorough
 def test_what_is_typed_is_sent_as_it_is(serve, open_chat):
     chat = open_chat(serve(Brain(llm=Script([Action(name="order")], ["Done."]), tools=[order])).url)
     page, alert = chat.page, chat.log.get_by_role("alert")
@@ -388,6 +394,7 @@ def send(context: ToolContext) -> str:
     return repr(context.ask("Which parcel?", Shipment))
 
 
+@pytest.mark.thorough
 def test_a_form_in_a_form_has_fields_and_is_left_out_where_nothing_is_filled_in(serve, open_chat):
     chat = open_chat(serve(Brain(llm=Script([Action(name="send")], ["Sent."]), tools=[send])).url)
     page = chat.page
@@ -421,7 +428,7 @@ class Account(BaseModel):
     fifth: str = ""
 
 
-@pytest.mark.parametrize("width", [1360, 390])
+@pytest.mark.parametrize("width", [390, *thorough([1360])])
 def test_a_long_form_begins_in_view_and_hides_what_is_secret(serve, open_chat, width):
     @tool
     def sign_up(context: ToolContext) -> str:

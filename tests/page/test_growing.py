@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import expect
 from pydantic import BaseModel
 
@@ -90,6 +91,7 @@ def test_arguments_and_the_object_grow_on_the_page(serve, open_chat, pauses):
     expect(chat.log.get_by_label("Answer", exact=True)).to_contain_text('"days": 12')
 
 
+@pytest.mark.thorough
 def test_what_does_not_come_is_taken_back(serve, open_chat, pauses):
     in_call, in_object = pauses(), pauses()
     llm = Script(
@@ -113,6 +115,7 @@ def test_what_does_not_come_is_taken_back(serve, open_chat, pauses):
     expect(chat.log.get_by_label("Answer", exact=True)).to_have_count(0)
 
 
+@pytest.mark.thorough
 def test_an_object_that_was_cancelled_is_not_shown_as_an_answer(serve, open_chat, pauses):
     in_object = pauses()
     llm = Script(called("c2", "final_result", TRIP, in_object))

@@ -15,6 +15,7 @@ from agent_brain import Brain
 from agent_brain.states import Finish, ProviderCall
 from agent_brain.tools import Action, Media, ToolResult, tool
 from tests.page.model import Script
+from tests.support.thorough import thorough
 
 CODE = "Run **this**:\n\n```py\nx = 1\nprint(x)\n```"
 FORMULAS = r"""So $a_1^2$ and \(b \times c\) cost from $5 to $6 in $HOME:$PATH.
@@ -44,7 +45,7 @@ def silence() -> str:
         return base64.b64encode(file.getvalue()).decode()
 
 
-@pytest.mark.parametrize("secure", [True, False])
+@pytest.mark.parametrize("secure", [True, *thorough([False])])
 def test_answers_and_code_are_copied(serve, open_chat, secure):
     without = "delete Navigator.prototype.clipboard"  # as on a page without https
     permissions = ["clipboard-read", "clipboard-write"]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import httpx
+import pytest
 from playwright.sync_api import expect
 
 from agent_brain import Brain
 from tests.page.model import Script, words
 
 
+@pytest.mark.thorough
 def test_a_reload_finds_the_session_with_its_messages(serve, open_chat):
     chat = open_chat(serve(Brain(llm=Script(["**Oslo**."]))).url)
 
@@ -79,6 +81,7 @@ def test_sessions_are_listed_opened_and_deleted(serve, open_chat):
     expect(chat.page.get_by_text("What can I do for you?")).to_be_visible()
 
 
+@pytest.mark.thorough
 def test_a_chat_is_kept_if_the_person_thinks_again(serve, open_chat):
     chat = open_chat(serve(Brain(llm=Script(["One."]))).url)
 
@@ -113,6 +116,7 @@ def test_an_unknown_session_is_an_error_in_words(serve, open_chat):
     expect(chat.page.locator("#problem")).to_contain_text("nothing-here")
 
 
+@pytest.mark.thorough
 def test_the_list_is_asked_for_once_and_events_say_the_rest(serve, open_chat):
     chat = open_chat(serve(Brain(llm=Script(["One."], ["Two."]))).url)
     asked: list[str] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from playwright.sync_api import expect
 
 from agent_brain import Brain, tool
@@ -74,6 +75,7 @@ def test_a_message_that_is_sent_meanwhile_is_read_after_the_step(serve, open_cha
     ] == "Look in Oslo."
 
 
+@pytest.mark.thorough
 def test_a_message_that_comes_too_late_starts_the_next_run(serve, open_chat, pauses):
     pause = pauses()
     llm = Script(["It is here.", pause], ["You are welcome."])

@@ -253,6 +253,7 @@ def test_the_arguments_of_a_call_are_changed_in_a_copy(serve, open_chat, tmp_pat
     expect(chat.tool("find_order")).to_contain_text("Order 42 arrives on Monday")
 
 
+@pytest.mark.thorough
 def test_without_a_journal_the_page_says_that_no_steps_are_kept(serve, open_chat):
     chat = open_chat(serve(Brain(llm=Script(["Hi."]))).url)
     chat.tolerate("409")

@@ -20,7 +20,7 @@ from agent_brain.cli.app import mcp as mcp_command
 from agent_brain.errors import BrainDefinitionError
 from agent_brain.serving import serve
 from agent_brain.serving.access import is_loopback
-from tests.serving.test_mcp_server import COMMAND, WAITING
+from tests.serving.test_mcp_server import COMMAND, WAITING, python
 from tests.tools.mcp.support import SERVERS
 
 TOKEN = "a-token-of-20-letters"
@@ -42,7 +42,7 @@ def started(*arguments: str, **environment: str) -> Iterator[subprocess.Popen[st
 
     pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     env = {**os.environ, **environment}
-    with subprocess.Popen([sys.executable, *arguments], text=True, env=env, **pipes) as process:
+    with subprocess.Popen([*python(), *arguments], text=True, env=env, **pipes) as process:
         try:
             yield process
         finally:

@@ -19,10 +19,12 @@ from agent_brain.errors import BrainDefinitionError, BrainUseError
 from agent_brain.serving import Conversations, make_server
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action, report_progress
+from tests.support.forked import forked
 
 pytestmark = [pytest.mark.anyio, pytest.mark.also_on_trio]
 
 COMMAND = ["-m", "agent_brain", "mcp"]
+IMPORTED = ("agent_brain.cli.session", "agent_brain.serving.mcp_server", "anyio._backends._asyncio")
 WAITING = str(Path(__file__).parent / "waiting.py")
 HTTPX_ON_TRIO = "ignore:Async generator 'http:ResourceWarning"  # the client's own affair
 BOTH_PROTOCOLS = pytest.mark.parametrize(
@@ -33,6 +35,11 @@ CUT_SHORT = (
     "run again"
 )
 QUESTION = "What is 17 + 25?"
+
+
+def python() -> tuple[str, ...]:
+    """Return what starts a program that serves."""
+    return forked(*IMPORTED)
 
 
 def text_of(result) -> str:
@@ -243,7 +250,7 @@ async def test_turns_of_one_conversation_come_one_after_the_other():
 @BOTH_PROTOCOLS
 async def test_the_command_serves_over_stdio(mode):
     server = StdioServerParameters(
-        command=sys.executable, args=[*COMMAND, "react", "--model", "demo"]
+        command=python()[0], args=[*python()[1:], *COMMAND, "react", "--model", "demo"]
     )
     async with Client(server, mode=mode) as client:
         first = await client.call_tool("ask", {"question": QUESTION})
@@ -259,7 +266,7 @@ async def test_options_override_the_file(tmp_path):
     net = tmp_path / "net.toml"
     net.write_text('net = "react"\nmodel = "demo"\n[limits]\nmax_steps = 50\n')
     server = StdioServerParameters(
-        command=sys.executable, args=[*COMMAND, str(net), "--max-steps", "1"]
+        command=python()[0], args=[*python()[1:], *COMMAND, str(net), "--max-steps", "1"]
     )
     async with Client(server) as client:
         result = await client.call_tool("ask", {"question": QUESTION})
@@ -270,9 +277,7 @@ async def test_options_override_the_file(tmp_path):
 @contextmanager
 def serving(*arguments: str) -> Iterator[str]:
     """Where a program serves over HTTP, as it says on stderr."""
-    with subprocess.Popen(
-        [sys.executable, *arguments], stderr=subprocess.PIPE, text=True
-    ) as process:
+    with subprocess.Popen([*python(), *arguments], stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stderr is not None
             line = process.stderr.readline()
@@ -309,7 +314,7 @@ async def wait_and_cancel(client: Client) -> str:
 
 @BOTH_PROTOCOLS
 async def test_over_stdio_cancelling_a_call_cancels_the_run(mode):
-    server = StdioServerParameters(command=sys.executable, args=[WAITING])
+    server = StdioServerParameters(command=python()[0], args=[*python()[1:], WAITING])
     async with Client(server, mode=mode) as client:
         assert await wait_and_cancel(client) == CUT_SHORT
 
@@ -355,7 +360,7 @@ async def test_over_http_an_older_client_has_a_conversation_a_session(url):
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_a_brain_may_ask_another_one():
-    server = {"command": sys.executable, "args": [*COMMAND, "--model", "demo"]}
+    server = {"command": python()[0], "args": [*python()[1:], *COMMAND, "--model", "demo"]}
     model = ScriptedLLM([[Action(name="ask", args={"question": QUESTION})], "It says so."])
     servers = {"mcpServers": {"other": server}}
     async with await Brain.create(tools=[servers], llm=model) as brain:
@@ -368,10 +373,10 @@ async def test_a_brain_may_ask_another_one():
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_the_command_uses_servers_itself(tmp_path):
     config = tmp_path / "servers.json"
-    server = {"command": sys.executable, "args": [*COMMAND, "--model", "demo"]}
+    server = {"command": python()[0], "args": [*python()[1:], *COMMAND, "--model", "demo"]}
     config.write_text(json.dumps({"mcpServers": {"other": server}}))
-    arguments = [*COMMAND, "--model", "demo", "--mcp", str(config)]
-    async with Client(StdioServerParameters(command=sys.executable, args=arguments)) as client:
+    arguments = [*python()[1:], *COMMAND, "--model", "demo", "--mcp", str(config)]
+    async with Client(StdioServerParameters(command=python()[0], args=arguments)) as client:
         result = await client.call_tool("ask", {"question": QUESTION})
 
     assert "42" in text_of(result)

@@ -26,7 +26,7 @@ from agent_brain.testing import ScriptedLLM
 from tests.serving.models import EchoLLM, Gate
 from tests.support.clock import clock_backend, fake_clock
 
-pytestmark = [pytest.mark.anyio, pytest.mark.also_on_trio]
+pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture(params=["asyncio", "trio"])

@@ -32,6 +32,7 @@ from agent_brain.states import (
 )
 from agent_brain.tools import Action
 from tests.support.own_events import FIELDS, PagesRead
+from tests.support.thorough import examples
 
 
 class Answer(BaseModel):
@@ -172,7 +173,7 @@ def events_of(kind: type[Event]) -> st.SearchStrategy[Event]:
 
 @pytest.mark.parametrize("kind", typing.get_args(AgentEvent), ids=lambda kind: kind.kind)
 @given(data=st.data())
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_every_event_is_one_line_of_json_and_is_read_back_from_it(kind, data):
     event = data.draw(events_of(kind))
     line = event.to_json()

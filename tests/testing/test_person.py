@@ -15,7 +15,7 @@ from agent_brain.testing import FakeMemory, ScriptedLLM, run_net, run_state
 from agent_brain.tools import Action
 from tests.brain.nets import Say, Steps, single
 
-pytestmark = [pytest.mark.anyio, pytest.mark.also_on_trio]
+pytestmark = pytest.mark.anyio
 
 
 class Asks(State):

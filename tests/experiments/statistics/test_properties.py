@@ -17,6 +17,7 @@ from agent_brain.experiments.statistics import (
 )
 from agent_brain.experiments.statistics.rates import mean_of_tasks
 from tests.experiments.report.made import case, info_of
+from tests.support.thorough import examples
 
 scores = st.lists(st.sampled_from([0.0, 1.0, 0.0, 1.0, 0.3]), min_size=1, max_size=4)
 passes = st.lists(st.sampled_from([0.0, 1.0]), min_size=1, max_size=4)
@@ -118,7 +119,7 @@ def test_the_interval_of_a_difference_contains_it_and_turns_with_the_cells(pairs
 signs = st.lists(st.sampled_from("+- c"), max_size=4)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(signs, min_size=1, max_size=3), st.integers(1, 2))
 def test_any_report_of_few_cases_can_be_shown(rows: list[list[str]], repeat: int) -> None:
     memories = [f"m{n}" for n in range(len(rows))]

@@ -10,6 +10,7 @@ from agent_brain.memories import Fact, Origin
 from agent_brain.memories.user.facts import Again, Ended, resolve
 from agent_brain.memories.user.known import Known
 from tests.memories.user.support import day
+from tests.support.thorough import examples
 
 facts = st.builds(
     lambda number, at, late, until, who, slot, unsure, named: Fact(
@@ -51,7 +52,7 @@ def as_a_whole(items: dict[str, BaseModel], now: int) -> list[Fact]:
     return [*resolve(found, day(now), ended, again).values()]
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(st.lists(steps, max_size=40))
 def test_it_is_what_looking_at_everything_gives(drawn: list) -> None:
     known, items, now = Known(), dict[str, BaseModel](), 0

@@ -131,7 +131,7 @@ async def learn_all(kind: str, url: str, name: str, seed: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "processes"),
     [
-        ("sqlite", 4),
+        ("sqlite", 2),
         *(
             pytest.param(kind, 20, marks=pytest.mark.thorough)
             for kind in ("sqlite", "redis", "postgres")
