@@ -11,6 +11,7 @@ Programs may define and yield events of their own; read back, they are :class:`O
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -96,7 +97,7 @@ class Event(Placed):
         super(Event, cls).__init_subclass__(**options)
         if cls.__module__ == __name__:
             return
-        named = cls.__dict__.get("__annotations__", {})
+        named = inspect.get_annotations(cls)
         if problem := _problem_of(cls.__dict__.get("kind"), named):
             raise TypeError(f"The event {cls.__name__} {problem}")
 

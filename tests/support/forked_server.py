@@ -26,7 +26,8 @@ def serve(place: str) -> dict[str, Any]:
         listener.bind(place)
         listener.listen(64)
         print("ready", flush=True)
-        while select.select([listener, 0], [], [])[0] == [listener]:  # stdin ends with the tests
+        waiting: list[Any] = [listener, 0]  # stdin ends with the tests
+        while select.select(waiting, [], [])[0] == [listener]:
             connection, _ = listener.accept()
             if os.fork() == 0 and (program := keep(connection)) is not None:
                 return program
@@ -48,7 +49,8 @@ def keep(connection: socket.socket) -> dict[str, Any] | None:
     for file in (0, 1, 2, *files):
         os.close(file)
     ended = os.pidfd_open(child)
-    while ended not in select.select([connection, ended], [], [])[0]:
+    waiting: list[Any] = [connection, ended]
+    while ended not in select.select(waiting, [], [])[0]:
         numbers = connection.recv(1)
         os.kill(child, numbers[0] if numbers else signal.SIGKILL)
         if not numbers:
@@ -61,7 +63,8 @@ def keep(connection: socket.socket) -> dict[str, Any] | None:
 
 def reopen_files() -> None:
     """Open stdin, stdout and stderr as Python does when it starts."""
-    sys.stdin = sys.__stdin__ = open(0, closefd=False)  # noqa: SIM115
+    sys.stdin = open(0, closefd=False)  # noqa: SIM115
+    setattr(sys, "__stdin__", sys.stdin)  # noqa: B010 - final for type checkers
     for number, name in ((1, "stdout"), (2, "stderr")):
         file = open(  # noqa: SIM115
             number,
