@@ -65,7 +65,7 @@ from agent_brain.states.sources import CITATIONS, CitedSource, sources_of
 from agent_brain.states.trimming import without_oldest
 from agent_brain.states.usage import NOTHING, Usage
 from agent_brain.states.work import Work, WorkContext
-from agent_brain.tools.action import Action
+from agent_brain.tools.action import Action, readable
 from agent_brain.tools.base import BaseTool
 
 CallT = TypeVar("CallT", bound="ModelCall")
@@ -554,6 +554,8 @@ class ModelCall(Work):
         if self.actions and action.id in {other.id for other in self.actions}:
             # some servers number badly
             action = Action(name=action.name, args=action.args, unparsed=action.unparsed)
+        if action.args:
+            action = readable(action)
         self.actions.append(action)
         return (ActionRequested(action, self.id, at=self._at),) if self.acts else ()
 

@@ -15,9 +15,11 @@ from pydantic import (
 )
 
 from agent_brain.common.ids import ids_of
-from agent_brain.common.text import clean_json
+from agent_brain.common.text import clean_json, to_compact_json
 from agent_brain.tools.frozen import FrozenDict, frozen
 
+DEEPEST = 100  # how deep the arguments of a model's call may be nested
+_PLAIN = frozenset({str, int, float, bool, type(None)})
 _new_call_id = ids_of("call")
 
 
@@ -51,8 +53,8 @@ class Action(BaseModel, frozen=True, defer_build=True):
         args: Arguments by parameter name, as JSON values, which cannot be changed: a call with
             others is another one. Lone surrogates become U+FFFD, infinite numbers None.
         id: Connects the call to its result. Default: a new unique ID.
-        unparsed: The arguments as the model wrote them, if they are not a JSON object. Such a call
-            is answered with an error and not executed.
+        unparsed: The arguments as the model wrote them, if they are not a JSON object, or nested
+            more than 100 deep. Such a call is answered with an error and not executed.
     """
 
     name: _Text
@@ -71,3 +73,16 @@ class Action(BaseModel, frozen=True, defer_build=True):
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Action:
         return self
+
+
+def readable(action: Action) -> Action:
+    """Return a model's call; one whose arguments are nested too deeply, as text only."""
+    if _PLAIN.issuperset(map(type, action.args.values())):
+        return action
+    level: list[Any] = [action.args]
+    for _ in range(DEEPEST):
+        parts = [each.values() if isinstance(each, dict) else each for each in level]
+        level = [item for part in parts for item in part if isinstance(item, dict | list)]
+        if not level:
+            return action
+    return Action(name=action.name, id=action.id, unparsed=to_compact_json(action.args))

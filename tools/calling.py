@@ -12,7 +12,7 @@ from agent_brain.common.aio import is_stray_cancellation
 from agent_brain.common.errors import FinalError
 from agent_brain.common.secrets import hide_in_result
 from agent_brain.common.text import shorten, to_text
-from agent_brain.tools.action import Action
+from agent_brain.tools.action import DEEPEST, Action
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.context import ToolContext, current_call, enter_call, leave_call
 from agent_brain.tools.errors import InputNeeded, SleepNeeded, ToolArgumentsError, ToolError
@@ -162,8 +162,8 @@ def _without_running(
         )
     if action.unparsed is not None:
         return Outcome(
-            f"The arguments of {action.name!r} were not a JSON object, so it was not run. You "
-            f"wrote: {shorten(action.unparsed, 200)}",
+            f"The arguments of {action.name!r} were not a JSON object, or nested more than "
+            f"{DEEPEST} deep, so it was not run. You wrote: {shorten(action.unparsed, 200)}",
             is_error=True,
         )
     try:

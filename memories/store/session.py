@@ -445,12 +445,14 @@ class Session:
     async def read_new(self) -> Rows | None:
         """Return the entries that were written since the last reading.
 
-        None if some of them are gone again: what they removed is seen by reading the session.
+        None if some of them are gone again, or the session was removed: then it is to be read.
         """
         last = await self.journal.last(self.key)
-        if last <= self.last:
+        if last == self.last:
             return Rows()
-        rows = as_rows(await self.journal.rows(self.key, self.last))
+        rows = as_rows(await self.journal.rows(self.key, max(self.last - 1, 0)))
+        if self.last:  # if the last one that is known is gone, this may be another session
+            rows = rows[1:] if rows.seqs[:1] == [self.last] else Rows()
         last = max([last, *rows.seqs[-1:]])
         complete = len(rows) == last - self.last
         self.last = last

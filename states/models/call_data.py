@@ -18,7 +18,7 @@ from agent_brain.memories.trace.recorded_call import RecordedCall, without_bytes
 from agent_brain.states import errors
 from agent_brain.states.models.llm import ArgumentsDelta, Finish, Piece, ProviderCall, Thought
 from agent_brain.states.usage import Usage
-from agent_brain.tools.action import Action
+from agent_brain.tools.action import Action, readable
 from agent_brain.tools.base import BaseTool
 
 
@@ -100,7 +100,8 @@ def pieces_to_data(pieces: Sequence[Piece], scrubber: Scrubber) -> list[dict[str
 def _piece_to_data(piece: Piece, text: str, scrubber: Scrubber) -> dict[str, Any]:
     match piece:
         case Action():
-            return {"action": scrubber.data(piece.model_dump(mode="json", exclude_none=True))}
+            call = readable(piece).model_dump(mode="json", exclude_none=True)
+            return {"action": scrubber.data(call)}
         case Usage():
             return {"usage": dataclasses.asdict(piece)}
         case ProviderCall():

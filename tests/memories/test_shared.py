@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from datetime import timedelta
+from pathlib import Path
 
 import anyio
 import pytest
@@ -20,6 +21,7 @@ from agent_brain.memories import (
     SQLiteJournal,
     VectorMemory,
     WindowedMemory,
+    delete_session,
 )
 from tests.support.journals import Killed, MortalJournal
 
@@ -162,6 +164,27 @@ async def test_a_viewer_sees_what_is_written() -> None:
     assert await viewer.count() == 0
     await writer.update([Message.user("a")])
     assert contents(await viewer.messages()) == ["a"]
+
+
+@pytest.mark.parametrize("kind", ["ram", "sqlite"])
+@pytest.mark.parametrize("again", [False, True])
+async def test_a_session_that_was_deleted_begins_anew_in_memories_that_have_it_open(
+    kind: str, again: bool, tmp_path: Path
+) -> None:
+    journal = RamJournal() if kind == "ram" else SQLiteJournal(tmp_path / "s.db", durability="os")
+    one, two = (MessagesMemory(journal=journal, shared=True) for _ in range(2))
+    await one.update([Message.user("a")])
+    assert contents(await two.messages()) == ["a"]
+    await delete_session(journal, "default")
+    before = ["new"] if again else []
+    if again:  # its entries may have the numbers that follow those of the old one
+        await MessagesMemory(journal=journal, shared=True).update([Message.user("new")])
+    assert contents(await two.messages()) == before
+    with anyio.fail_after(60):
+        await one.update([Message.user("b")])
+    for memory in (one, two, MessagesMemory(journal=journal, shared=True)):
+        assert contents(await memory.messages()) == [*before, "b"]
+    await journal.aclose()
 
 
 async def test_a_memory_that_is_not_shared_gets_a_conflict() -> None:
