@@ -160,8 +160,16 @@ async def test_a_run_is_stopped_after_its_step_and_continued(
 ) -> None:
     go = tmp_path / "go"
     run = await client.submit("clerk", f"Work until {go} pause 0.01", session=session)
-    await anext(run.events())
+    other = await client.submit("clerk", "Work pause 60", session=f"{session} other")
+    for each in (run, other):
+        await anext(each.events())
+
+    async def ended() -> bool:
+        return "run_finished" in [item.event.kind async for item in other.events()]
+
     await run.stop()
+    await other.cancel()
+    await until(ended)  # the worker has looked at what is asked of both
     go.touch()
     assert (await run.result()).stop_reason == "stopped"
 
