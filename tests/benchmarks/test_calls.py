@@ -106,7 +106,7 @@ async def ask(app: Any, path: str) -> None:
     ("work", "most"),
     [
         (steps, 117),
-        (durable_steps, 302),
+        (durable_steps, 303),
         (chunks, 6),
         (transitions, 4),
         (appends, 29),

@@ -33,7 +33,7 @@ def nested(levels: int) -> dict[str, Any]:
 async def test_the_model_is_told_and_later_turns_work(
     levels: int, journal: bool, trace: bool
 ) -> None:
-    kept = {"journal": RamJournal(), "session": "s"} if journal else {}
+    kept: dict[str, Any] = {"journal": RamJournal(), "session": "s"} if journal else {}
     call = Action(name="look", args={"query": nested(levels)})
     llm = ScriptedLLM([call, "Done.", "Again."])
     brain = Brain("react", MessagesMemory(**kept), tools=[look], llm=llm, trace=trace)
