@@ -27,12 +27,23 @@ def checked_session(session: object) -> str:
     return session
 
 
+def as_list(entries: Iterable[Entry]) -> list[Entry]:
+    """Return entries to append or load, which the caller may change meanwhile.
+
+    Raises:
+        MemoryUseError: They are not several.
+    """
+    if type(entries) is not list and not isinstance(entries, Iterable):
+        raise MemoryUseError(f"Entries are given in a list, [Entry(…)], not {entries!r:.200}")
+    return [*entries]
+
+
 def to_lines(entries: Iterable[Entry]) -> list[Line]:
     """Return entries to append, each with its data as text that any database can store.
 
     Raises:
         MemoryUseError: One is not an entry, its kind or version cannot be stored, or its data is
-            nested too deeply to be read again.
+            not JSON, or nested too deeply to be read again.
     """
     lines: list[Line] = []
     for place, entry in enumerate(entries):
@@ -58,7 +69,13 @@ def to_lines(entries: Iterable[Entry]) -> list[Line]:
             raise MemoryUseError(
                 f"The data of entry {place} contains itself, or is nested more than {NESTED} deep"
             )
-        line = encode(entry.data)
+        try:
+            line = encode(entry.data)
+        except (TypeError, ValueError) as error:  # the latter of a number with too many digits
+            raise MemoryUseError(
+                f"The data of entry {place} ({entry.kind!r}) is not JSON: {error}. Give text, "
+                "numbers, True, False, None, lists, and dicts whose keys are texts"
+            ) from error
         lines.append((entry, line if line.isascii() else clean(line)))
     return lines
 

@@ -13,6 +13,7 @@ from agent_brain.common.slots import set_slots_directly
 from agent_brain.memories.errors import JournalError
 from agent_brain.memories.journal.base import Journal, SessionRecord, conflict, held, lost
 from agent_brain.memories.journal.checks import (
+    as_list,
     checked_after,
     checked_seqs,
     checked_session,
@@ -108,7 +109,7 @@ class RamJournal(Journal):
         """See :meth:`Journal.append`."""
         if expect is not None and type(expect) is not int:
             checked_seqs([expect])
-        entries = list(entries)
+        entries = as_list(entries)
         many = len(entries) > ON_LOOP
         stored = await to_thread.run_sync(_to_store, entries) if many else _to_store(entries)
         known = self._find(session)
@@ -198,7 +199,7 @@ class RamJournal(Journal):
         """See :meth:`Journal.exchange`."""
         self._check_open()
         added = {
-            checked_session(key): await in_thread_if_many([*entries], _to_load)
+            checked_session(key): await in_thread_if_many(as_list(entries), _to_load)
             for key, entries in add.items()
         }
         for key in added.keys() - {*remove}:

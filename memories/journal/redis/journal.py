@@ -22,6 +22,7 @@ from agent_brain.memories.journal.base import (
 )
 from agent_brain.memories.journal.checks import (
     Line,
+    as_list,
     checked_after,
     checked_seqs,
     checked_session,
@@ -133,7 +134,7 @@ class RedisJournal(ThreadedJournal):
     ) -> int:
         """See :meth:`Journal.append`."""
         self._writable(session)
-        given = [*entries]
+        given = as_list(entries)
         checked_seqs([] if expect is None else [expect])
         answer = await self._call(
             lambda: self._append(session, to_lines(given), expect, lease), session
@@ -259,7 +260,7 @@ class RedisJournal(ThreadedJournal):
     async def exchange(self, remove: Collection[str], add: Mapping[str, Sequence[Entry]]) -> None:
         """See :meth:`Journal.exchange`. What is added is sent in parts before."""
         going = [self._writable(key) for key in remove]
-        coming = {self._writable(key): [*some] for key, some in add.items()}
+        coming = {self._writable(key): as_list(some) for key, some in add.items()}
         await self._call(lambda: self._exchange(going, coming), next(iter(add), None))
 
     def _exchange(self, going: Sequence[str], add: Mapping[str, Sequence[Entry]]) -> None:

@@ -11,6 +11,7 @@ from agent_brain.common.secrets import get_logger
 from agent_brain.memories.errors import JournalDamagedError, JournalError
 from agent_brain.memories.journal.base import PAGE, SessionRecord
 from agent_brain.memories.journal.checks import (
+    as_list,
     checked_after,
     checked_seqs,
     checked_session,
@@ -68,7 +69,7 @@ class SQLJournal(ThreadedJournal):
     ) -> int:
         """See :meth:`Journal.append`."""
         key = self._key(session, writing=True)
-        given = [*entries]
+        given = as_list(entries)
         checked_seqs([] if expect is None else [expect])
 
         def append() -> int:
@@ -211,7 +212,7 @@ class SQLJournal(ThreadedJournal):
     async def exchange(self, remove: Collection[str], add: Mapping[str, Sequence[Entry]]) -> None:
         """See :meth:`Journal.exchange`."""
         going = [self._key(key, writing=True) for key in remove]
-        coming = {self._key(key, writing=True): [*some] for key, some in add.items()}
+        coming = {self._key(key, writing=True): as_list(some) for key, some in add.items()}
 
         def exchange() -> None:
             lines = {key: to_loaded_lines(some) for key, some in coming.items()}

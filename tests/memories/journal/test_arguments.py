@@ -8,7 +8,14 @@ from typing import Any
 
 import pytest
 
-from agent_brain.memories import Entry, Journal, PostgresJournal, RamJournal, RedisJournal
+from agent_brain.memories import (
+    Entry,
+    Journal,
+    PostgresJournal,
+    RamJournal,
+    RedisJournal,
+    SQLiteJournal,
+)
 from agent_brain.memories.errors import MemoryUseError
 from tests.support.postgres_server import URL, new_schema
 from tests.support.redis_server import journal_prefix, redis_url
@@ -19,13 +26,17 @@ Call = Callable[[Any], Any]
 A = [Entry("a", 1)]
 
 
-@pytest.fixture(params=["ram", "redis", "postgres"])
+@pytest.fixture(params=["ram", "sqlite", "redis", "postgres"])
 async def journal(request: pytest.FixtureRequest) -> AsyncIterator[Journal]:
     """A journal with the entries 1, 2 and 3 in session s."""
     if request.param == "ram":
         found: Journal = RamJournal()
         await found.append("s", A * 3)
         yield found
+    elif request.param == "sqlite":
+        async with SQLiteJournal(":memory:") as found:
+            await found.append("s", A * 3)
+            yield found
     elif request.param == "redis":
         with journal_prefix() as prefix:
             async with RedisJournal(redis_url(), prefix=prefix) as found:
@@ -109,6 +120,8 @@ UNREADABLE: list[Any] = [
     ([1], "not an Entry"),
     (["x"], "not an Entry"),
     ("abc", "not an Entry"),
+    (None, "in a list.*not None"),
+    (A[0], "in a list.*not Entry"),
     ([*A, Entry(None, 1)], "kind of entry 1"),  # type: ignore[arg-type]
     ([Entry(5, 1)], "kind of entry 0"),  # type: ignore[arg-type]
     ([*A, Entry("a", 1, version="x")], "version of entry 1"),  # type: ignore[arg-type]
@@ -118,6 +131,11 @@ UNREADABLE: list[Any] = [
     ([Entry("a", 1, version=True)], "version"),
     ([Entry("a", 1, version=0)], "version"),
     ([Entry("a", 1, version=2**70)], "version"),
+    ([*A, Entry("b", b"x")], r"entry 1 \('b'\) is not JSON.*bytes"),  # type: ignore[arg-type]
+    ([Entry("a", {"k": {1, 2}})], "entry 0.*is not JSON.*set"),  # type: ignore[dict-item]
+    ([Entry("a", [object()])], "entry 0.*is not JSON.*object"),  # type: ignore[list-item]
+    ([Entry("a", {(1, 2): 3})], "entry 0.*keys must be str"),  # type: ignore[dict-item]
+    ([Entry("a", {"k": 10**5_000})], "entry 0.*is not JSON.*digits"),
 ]
 
 
