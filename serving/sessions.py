@@ -337,6 +337,8 @@ class Sessions:
                     if self._catalog is not None and self._journal is not None:
                         await self._catalog.remove(key.owner, session)
                         await delete_key(self._journal, session_key(session, key.owner))
+                    if self._known is not None and key.owner is not None:
+                        await self._known.drop_forgotten(key.owner)
             except (LeaseHeldError, SessionConflictError):  # another process runs it: no change
                 opened.deleted = False
                 raise

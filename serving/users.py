@@ -17,6 +17,7 @@ from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.messages import MessagesMemory
 from agent_brain.memories.store.session import session_key
+from agent_brain.memories.user.learning import drop_forgotten
 from agent_brain.memories.user.user_memory import UserMemory
 from agent_brain.nets.library.learn import learn
 from agent_brain.serving.pool import Pool
@@ -174,6 +175,11 @@ class KnownUsers:
         """Yield what is known about a user, while nothing is learned."""
         async with self.use(owner) as known, known.alone():
             yield known.memory
+
+    async def drop_forgotten(self, owner: str) -> None:
+        """Drop what is untold of what a user has deleted."""
+        if (known := self._pool.get(owner)) is not None:
+            await drop_forgotten(known.memory)
 
     def hurry(self) -> None:
         """End what is learned at the end, if this is being closed."""

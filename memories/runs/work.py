@@ -69,6 +69,12 @@ def _work_here() -> RunWork | None:
     return here if _current.get() is None else None
 
 
+def run_here() -> RunWork | None:
+    """Return the run for which a memory, a state or a tool call works here; None outside of one."""
+    work = _current.get()
+    return _work_here() if work is None else work[0]
+
+
 def current_work() -> tuple[RunWork, str] | None:
     """Return the run for which a memory works now, and what for; None outside of one."""
     return _current.get()

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from agent_brain.common.text import folded
 from agent_brain.memories.base import Memory
+from agent_brain.memories.branches.forgetting import stored_in
 from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.message import Message, Role
@@ -21,6 +22,7 @@ from agent_brain.memories.store.erasure import LEAST_LETTERS
 from agent_brain.memories.store.filters import ForgetOptions, checked_text
 from agent_brain.memories.store.session import USER_SESSION, session_key
 from agent_brain.memories.user.facts import USER, Again, Ended, Fact, Origin, Source
+from agent_brain.memories.user.learning import drop_forgotten
 from agent_brain.memories.user.log import Block, ReadUpTo, UserLog
 from agent_brain.memories.user.origins import LEAST_WORDS, has_quote, words_of
 
@@ -132,6 +134,8 @@ async def forget(
 
     The facts go last: until then they are the record of what is to be forgotten in sessions.
     """
+    if user.journal is not None and running is not None:
+        _check_not_of_run(user.journal, choice, running)
     if user.journal is not None and choice.conversation is not None:
         said = _said_in(user, [choice.conversation])
         choice = replace(choice, messages=frozenset([message.id async for message in said]))
@@ -149,7 +153,23 @@ async def forget(
         await user.log.clear()
     else:
         await _forget_here(user.log, choice, chosen)
+    await drop_forgotten(user)
     return len(chosen)
+
+
+def _check_not_of_run(journal: Journal, choice: Chosen, running: Memory) -> None:
+    """Check that the session of a run is not to be deleted, which the run uses.
+
+    Raises:
+        MemoryUseError: It is.
+    """
+    its = next(stored_in(running), None)
+    same = its is not None and its.journal is not None and its.journal.same_as(journal)
+    if same and (choice.everything or choice.conversation == running.session):
+        raise MemoryUseError(
+            f"A run cannot forget its own conversation, {running.session!r}, as a whole. Nothing "
+            "was forgotten: forget it when the run has ended"
+        )
 
 
 async def forget_known(journal: Journal, tenant: str | None, text: str) -> None:

@@ -74,7 +74,7 @@ class UserAwareMemory(WrappingMemory):
         if not goal:
             return context
         asked = goal[-1].content
-        tell_learned(self.user, self)
+        await tell_learned(self.user, self.run_work)
         await self.user.log.look()
         self.user.log.facts()
         state = [message.id for message in goal], self.user.log.known.version
@@ -114,9 +114,7 @@ class UserAwareMemory(WrappingMemory):
     async def learn(self) -> Learned:
         """Learn what is new in this conversation, as :meth:`UserMemory.learn` does."""
         with self.work_for("learn"):
-            learned = await self.user.learn(self.inner)
-        tell_learned(self.user, self)
-        return learned
+            return await self.user.learn(self.inner)
 
     async def aclose(self) -> None:
         """Learn from the conversation if the program writes, and close it.

@@ -38,6 +38,7 @@ from agent_brain.memories.wrapper import offers
 
 if TYPE_CHECKING:
     from agent_brain.memories.journal.base import Journal
+    from agent_brain.memories.runs.work import RunWork
     from agent_brain.memories.user.user_memory import UserMemory
 
 BATCH = 20  # messages for a model call, and facts that it is shown
@@ -320,16 +321,15 @@ async def write(user: UserMemory, reading: Reading, drafts: Sequence[Draft]) -> 
     await user.log.write(plan)
     replaced = replaced_by(user, learned.facts)
     if learned.messages:
-        user.untold.append(
-            {
-                "session": reading.batch.conversation,
-                "added": tuple(fact.id for fact in learned.facts),
-                "replaced": replaced,
-                "refused": dict(learned.reasons),
-                "read": learned.messages,
-                "calls": learned.calls,
-            }
-        )
+        fields = {
+            "session": reading.batch.conversation,
+            "added": tuple(fact.id for fact in learned.facts),
+            "replaced": replaced,
+            "refused": dict(learned.reasons),
+            "read": learned.messages,
+            "calls": learned.calls,
+        }
+        user._untold.append((reading.after.conversation, fields))
     return replace(learned, replaced=replaced)
 
 
@@ -340,7 +340,31 @@ def replaced_by(user: UserMemory, facts: Collection[Fact]) -> tuple[str, ...]:
     return tuple(f.id for f in known if f.status == "replaced" and f.replaced_by in new)
 
 
-def tell_learned(user: UserMemory, memory: Memory) -> None:
-    """Tell the readers of the run of a memory, if there are any, what was learned until now."""
-    while user.untold and memory.heard:
-        memory.report("learned", **user.untold.popleft())
+async def drop_forgotten(user: UserMemory) -> None:
+    """Drop what is untold of conversations and facts that were forgotten or deleted."""
+    if not user._untold:
+        return
+    gone = set[str]()
+    if (journal := user.journal) is not None:
+        for name in {name for name, fields in user._untold if name == fields["session"]}:
+            if not await journal.last(session_key(name, user.tenant)):
+                gone.add(name)
+    await user.log.look()  # after which nothing is awaited: others learn and forget meanwhile
+    there = {each.conversation for each in user.log.known.all(ReadUpTo)} - gone
+    facts, untold = user.log.facts(), [*user._untold]
+    user._untold.clear()
+    for name, fields in untold:
+        if name in there:
+            kept = {
+                key: tuple(i for i in fields[key] if i in facts) for key in ("added", "replaced")
+            }
+            user._untold.append((name, fields | kept))
+
+
+async def tell_learned(user: UserMemory, work: RunWork | None) -> None:
+    """Tell the readers of a run, if there are any, what was learned until now."""
+    if work is None or not work.listens:
+        return
+    await drop_forgotten(user)
+    while user._untold:
+        work.report("learned", user._untold.popleft()[1])

@@ -23,6 +23,7 @@ from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.message import Message
 from agent_brain.memories.recall.results import Recalled
+from agent_brain.memories.runs.work import run_here
 from agent_brain.memories.store.checks import whole_number
 from agent_brain.memories.store.expiry import utc_now
 from agent_brain.memories.store.filters import checked_text, moment
@@ -103,8 +104,6 @@ class UserMemory(AsyncResource):
     Attributes:
         learning_error: Why the last conversation that was closed could not be learned from; None if
             it could. :meth:`learn` tries again; :meth:`unread` names what waits for it.
-        untold: What was learned and no reader of a run was told yet, as the fields of events
-            ``learned``, at most :data:`UNTOLD`: the next run whose events are read tells it.
 
     Raises:
         MemoryDefinitionError: Options that make no sense.
@@ -165,7 +164,7 @@ class UserMemory(AsyncResource):
             shared=stored,
         )
         self.learning_error: Exception | None = None
-        self.untold: deque[dict[str, Any]] = deque(maxlen=UNTOLD)
+        self._untold: deque[tuple[str, dict[str, Any]]] = deque(maxlen=UNTOLD)  # by conversation
         self._profile: tuple[int, list[Fact]] = (0, [])
         self._unnamed: WeakKeyDictionary[Memory, str] = WeakKeyDictionary()
 
@@ -178,6 +177,15 @@ class UserMemory(AsyncResource):
     def tenant(self) -> str | None:
         """Whose it is."""
         return self.log.tenant
+
+    @property
+    def untold(self) -> list[dict[str, Any]]:
+        """What was learned and no reader of a run was told yet, and what was not forgotten since.
+
+        These are the fields of events ``learned``, at most :data:`UNTOLD`. The next run that learns
+        or shows a context, and whose events are read, tells it.
+        """
+        return [fields for _, fields in self._untold]
 
     def name_of(self, memory: Memory) -> str:
         """Return a name for a conversation that has none; it is another one in each process."""
@@ -345,6 +353,7 @@ class UserMemory(AsyncResource):
                     drafts = await learning.extract(make, reading)
                     reading = await learning.still_there(opened, reading)
                     learned += await learning.write(self, reading, drafts)
+        await learning.tell_learned(self, run_here())
         return learned
 
     @property
@@ -628,7 +637,8 @@ class UserMemory(AsyncResource):
             How many facts were forgotten.
 
         Raises:
-            MemoryUseError: Nothing, or more than one thing, was chosen; or there is no such fact.
+            MemoryUseError: Nothing, or more than one thing, was chosen; or there is no such fact;
+                or the session of ``running`` would be deleted. Nothing was forgotten.
             JournalError: Some sessions are in use: call it again. The facts are still there.
         """
         if not isinstance(everything, bool):

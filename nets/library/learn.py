@@ -99,7 +99,7 @@ def learn(llm: LLM | str | None = None, *, user: Users, extract: Extract | None 
             # if more was said meanwhile, the drafts are not of all that was read: read it again
             if reading is not None and reading.batch.messages[-1].id == notes.last:
                 learned = await learning.write(known, reading, drafts)
-                learning.tell_learned(known, memory)
+                await learning.tell_learned(known, memory.run_work)
                 notes.messages += learned.messages
                 notes.facts += len(learned.facts)
                 notes.refused += len(learned.refused)

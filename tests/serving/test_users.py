@@ -210,6 +210,26 @@ async def test_everything_is_forgotten_with_all_sessions_of_the_user():
         assert await texts(sessions, "bob") == ["Lives in Porto"]
 
 
+@pytest.mark.parametrize("way", ["deleted", "conversation", "everything"])
+async def test_what_was_learned_from_a_session_that_is_gone_is_told_to_nobody(way: str):
+    async with Sessions(
+        Brain(llm=EchoLLM()), journal=RamJournal(), user={"extract": by_rules}
+    ) as sessions:
+        await ask(sessions, "secret", "I live in Porto")
+        async with sessions.known(user="ann") as known, sessions.use("other", user="ann") as other:
+            await known.learn("secret")
+            if way == "deleted":
+                await sessions.delete("secret", user="ann")
+            elif way == "conversation":
+                await sessions.forget_known(user="ann", conversation="secret")
+            else:
+                await sessions.forget_known(user="ann", everything=True)
+            assert list(known.untold) == []
+            if way != "everything":
+                async with other.stream("Hello") as run:
+                    assert not [e async for e in run if isinstance(e.event, FactsLearned)]
+
+
 async def test_learning_counts_as_use_of_the_user():
     ledger = UsageLedger()
     reply = '{"facts": [{"text": "Lives in Porto", "message": "m1", "quote": "I live in Porto"}]}'

@@ -17,11 +17,13 @@ from agent_brain.memories import (
     MemoryUseError,
     RamJournal,
     UserMemory,
+    delete_session,
     forget_in_sessions,
 )
 from agent_brain.memories.embedders import FunctionEmbedder
+from agent_brain.states.events import FactsLearned
 from agent_brain.testing import ScriptedLLM
-from agent_brain.tools import Action
+from agent_brain.tools import Action, ToolContext, tool
 from tests.memories.forgetting.stores import STORES, on_disk, open_store
 from tests.memories.forgetting.test_memories import embed
 from tests.memories.user.support import by_rules, day, said
@@ -337,3 +339,73 @@ async def test_what_is_known_is_exported_and_loaded() -> None:
         await other.load({"version": 2})
     with pytest.raises(MemoryUseError, match="not what export"):
         await other.load({"version": 1, "facts": [{"text": "x"}]})
+
+
+def chat(user: UserMemory, session: str, *replies: Any, tools: Any = ()) -> Brain:
+    place = {"journal": user.journal, "session": session, "tenant": user.tenant}
+    return Brain(
+        "react", memory_options=place, llm=ScriptedLLM([*replies]), user=user, tools=[*tools]
+    )
+
+
+async def told_in(user: UserMemory, session: str = "other") -> list[FactsLearned]:
+    """What the reader of a run is told."""
+    async with chat(user, session, "Ok.") as brain, brain.stream("Hi") as run:
+        return [event async for event in run if isinstance(event, FactsLearned)]
+
+
+@pytest.mark.parametrize("choice", [{"everything": True}, {"conversation": "secret"}])
+async def test_what_is_forgotten_is_told_to_nobody(choice: dict[str, Any]) -> None:
+    user = UserMemory(journal=RamJournal(), tenant="ann", extract=by_rules)
+    async with chat(user, "secret", "Ok.") as brain:
+        await brain.run("I like plums")
+    assert len(user.untold) == 1
+    await user.forget(**choice)
+    assert (user.untold, await told_in(user)) == ([], [])
+
+
+async def test_facts_that_were_forgotten_elsewhere_are_told_to_nobody() -> None:
+    user = UserMemory(journal=RamJournal(), tenant="ann", extract=by_rules)
+    async with chat(user, "monday", "Ok.") as brain:
+        await brain.run("I like plums and I like tea")
+    assert user.journal is not None
+    await forget_in_sessions(user.journal, tenant="ann", text="plums")
+    (tea,) = await user.facts()
+    assert [event.added for event in await told_in(user)] == [(tea.id,)]
+
+
+async def test_a_deleted_session_is_told_to_nobody_and_one_elsewhere_is() -> None:
+    user = UserMemory(journal=RamJournal(), tenant="ann", extract=by_rules)
+    here = MessagesMemory(journal=user.journal, session="here", tenant="ann")
+    elsewhere = MessagesMemory(journal=RamJournal(), session="elsewhere", tenant="ann")
+    nowhere = MessagesMemory()
+    for memory in (here, elsewhere, nowhere):
+        await memory.update([said("I like plums")])
+        await user.learn(memory)
+    assert user.journal is not None
+    await delete_session(user.journal, "here", tenant="ann")
+    assert [event.session for event in await told_in(user)] == ["elsewhere", None]
+
+
+@pytest.mark.parametrize("choice", [{"everything": True}, {"conversation": "own"}])
+async def test_a_run_cannot_forget_its_own_conversation(choice: dict[str, Any]) -> None:
+    @tool
+    async def wipe(context: ToolContext) -> int:
+        """Forget this chat."""
+        return await user.forget(running=context.memory, **choice)
+
+    user = UserMemory(journal=RamJournal(), tenant="ann")
+    await user.remember("Likes tea")
+    async with chat(user, "a", "Ok.") as brain:
+        await brain.run("First")
+    async with chat(user, "own", "One.", Action(name="wipe"), "Done.", tools=[wipe]) as brain:
+        await brain.run("First")
+        result = await brain.run("Forget all of it")
+    (refused,) = [message.content for message in result.messages if message.is_error]
+    assert "cannot forget its own conversation" in refused
+    assert user.journal is not None
+    assert await contents(user.journal, "a") == ["Ok."]
+    assert (await contents(user.journal, "own"))[:2] == ["First", "One."]
+    assert len(await user.facts()) == 1
+    assert await user.forget(**choice) == int("everything" in choice)
+    assert "own" not in await user.journal.sessions()

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from enum import Enum
+
 import anyio.lowlevel
 import pytest
 
 from agent_brain import Brain, BrainDefinitionError, Message, MessagesMemory
 from agent_brain.memories import (
+    Memory,
     MemoryDefinitionError,
     MemoryUseError,
     RamJournal,
     UserMemory,
     WindowedMemory,
 )
+from agent_brain.nets import Net
 from agent_brain.serving import Sessions
 from agent_brain.states.events import FactsLearned
 from agent_brain.testing import ScriptedLLM, memory_conformance
@@ -21,6 +25,10 @@ from tests.memories.user.support import by_rules, day, said
 from tests.support.conformance import pass_all
 
 pytestmark = pytest.mark.anyio
+
+
+class Only(Enum):
+    LEARN = "learn"
 
 
 async def test_it_behaves_as_every_memory_does() -> None:
@@ -245,6 +253,23 @@ async def test_what_was_learned_between_runs_is_told_by_the_next_that_is_read() 
         ("two", 2, 1, 1),
     ]
     assert [fields["session"] for fields in user.untold] == ["three"]
+
+
+async def test_a_run_that_learns_tells_it_though_no_model_is_asked() -> None:
+    user = UserMemory(journal=RamJournal(), tenant="ann", extract=by_rules)
+    for session, text in (("one", "I live in Paris."), ("two", "I like tea.")):
+        memory = MessagesMemory(journal=user.journal, session=session, tenant="ann")
+        await memory.update([Message.user(text)])
+    await user.learn("one")
+
+    async def learn(memory: Memory) -> None:
+        assert len(user.untold) == 1
+        await user.learn("two")
+
+    async with Brain(Net({Only.LEARN: learn})).stream("Learn") as run:
+        told = [event async for event in run if isinstance(event, FactsLearned)]
+    assert [(event.session, len(event.added)) for event in told] == [("one", 1), ("two", 1)]
+    assert user.untold == []
 
 
 async def test_a_brain_over_another_memory_knows_the_user_too() -> None:
