@@ -39,7 +39,7 @@ from agent_brain.memories.branches.kept import (
 )
 from agent_brain.memories.control import SUSPENDED
 from agent_brain.memories.message import PARTIAL, Message
-from agent_brain.memories.runs.work import in_step, with_step
+from agent_brain.memories.runs.work import Here, here, work_here
 from agent_brain.memory_calls import MemoryCalls
 from agent_brain.nets.delegation import Branch, Delegate
 from agent_brain.nets.net import Net, Node
@@ -210,6 +210,7 @@ class Engine:
         """Yield events until the net ends or a limit is reached."""
         memory, record, budget, unwritten = self.memory, self.record, self.budget, self.unwritten
         note, reads, pace, steering = record.note, self.reads, self._pace, self.steering
+        working = Here(self.memory_calls, in_step=True)
         plain, around, called = self.hooks is None, self._around, self.memory_calls.events
         # unwritten and called are the lists themselves, which are only changed in place
         node = None if self.over else self._current()
@@ -230,14 +231,14 @@ class Engine:
                 stream = node.state.run(memory) if by_itself else await self._open(node)
                 failed: Exception | None = None  # the work, whose error is raised at the yield
                 while True:
-                    working = in_step.set(self.memory_calls)
+                    token = here.set(working)
                     try:
                         ahead = anext(stream) if failed is None else next_item(stream, failed)
                         item = await ahead
                     except StopAsyncIteration:
                         break
                     finally:
-                        in_step.reset(working)
+                        here.reset(token)
                     failed = None
                     if not isinstance(item, Work):
                         noted = note(item)
@@ -517,7 +518,8 @@ class Engine:
             await self._note_said()
         self._held = with_next and self._durable and not self._has_forked
         if self._held:
-            await with_step(self.memory_calls, self.memory._checkpoint_later())
+            writing = self.memory._checkpoint_later()
+            await work_here(self.memory_calls, writing, in_step=True)
         elif self._durable:
             await self.memory.checkpoint()
         if self._has_forked:

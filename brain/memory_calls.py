@@ -13,7 +13,7 @@ from agent_brain.errors import LimitCheckError, LimitReachedError
 from agent_brain.limits import StopReason
 from agent_brain.memories.base import Memory
 from agent_brain.memories.errors import MemoryUseError
-from agent_brain.memories.runs.work import EMBEDDING, set_run_work
+from agent_brain.memories.runs.work import EMBEDDING, RunWork, run_here, set_run_work
 from agent_brain.states.events import (
     KINDS,
     NOWHERE,
@@ -64,6 +64,8 @@ class MemoryCalls:
         hooks: The hooks of the run.
         listens: Whether somebody reads the events of the run.
         memory: The memory.
+        outer: The run in which it began, if there is one, until it ends.
+        over: Whether it has ended.
     """
 
     watched = False  # what a memory asks is shown to nobody
@@ -75,7 +77,8 @@ class MemoryCalls:
     _: KW_ONLY
     listens: bool = False
     engine: Engine | None = None
-    _over: bool = False
+    over: bool = False
+    outer: RunWork | None = field(default_factory=run_here)
     cut_short: StopReason | None = None
     error: LimitCheckError | None = None
     events: list[Event] = field(default_factory=list)
@@ -98,8 +101,8 @@ class MemoryCalls:
         if self.engine is None:
             for event in self.events:
                 self._charge(event)
-        self.engine, self._over, self.cut_short = None, True, None
-        self.events, self.listens = [], False
+        self.engine, self.over, self.cut_short = None, True, None
+        self.events, self.listens, self.outer = [], False, None
         if self.hooks is None:
             set_run_work(memories, None)
         else:
@@ -117,7 +120,7 @@ class MemoryCalls:
         elif self.engine is not None:
             refusal = self.budget.refusal()
         else:
-            if not self._over:
+            if not self.over:
                 self.budget = self.budget.paid_by(self.at, self.memory, self.hooks or ())
             refusal = StopReason.BUDGET if self.budget.is_used_up else None
         if refusal is not None:
@@ -138,7 +141,7 @@ class MemoryCalls:
                 self.engine.note_memory_call(event)
             except LimitCheckError as error:  # which the memory would take for one of the model
                 self.error = error
-        elif self._over:
+        elif self.over:
             self._charge(event)
         else:
             self.events.append(event)

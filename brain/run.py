@@ -35,7 +35,7 @@ from agent_brain.memories.message import Message
 from agent_brain.memories.runs.claim import Claim
 from agent_brain.memories.runs.human_requests import open_requests
 from agent_brain.memories.runs.turns import answer_of
-from agent_brain.memories.runs.work import set_run_work, with_step
+from agent_brain.memories.runs.work import set_run_work, work_here
 from agent_brain.memory_calls import MemoryCalls
 from agent_brain.nets.net import Net
 from agent_brain.open_calls import (
@@ -559,7 +559,8 @@ class Run(AsyncResource, Generic[OutputT_co]):
 
     async def _add(self, messages: list[Message]) -> None:
         """Add messages, which are written with the end of the run."""
-        await with_step(self._memory_calls, self._plan.memory.update(messages))
+        adding = self._plan.memory.update(messages)
+        await work_here(self._memory_calls, adding, in_step=True)
 
     def _set_result(self, result: Result[OutputT_co] | None) -> None:
         self._result = result

@@ -200,10 +200,10 @@ class Memory(RunMemory, AsyncResource):
     def work_for(self, purpose: str) -> AbstractContextManager[None]:
         """Inside, model calls and embeddings belong to the run that uses this memory.
 
-        A memory that no run uses works for the run whose state or tool uses it. Hooks see the
-        calls, limits and budgets hold for them, and they are counted, recorded and replayed. That
-        goes for ``llm.call(…)`` and for embedders. Outside of a run it does nothing. Never hold it
-        across a ``yield``::
+        Where the state or tool of another run uses the memory, they belong to that run. Hooks see
+        the calls, limits and budgets hold for them, and they are counted, recorded and replayed.
+        That goes for ``llm.call(…)`` and for embedders. Outside of a run it does nothing. Never
+        hold it across a ``yield``::
 
             with self.work_for("summary"):
                 text = await self.summarize(messages)

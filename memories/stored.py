@@ -44,7 +44,7 @@ from agent_brain.memories.runs.counts import Counts
 from agent_brain.memories.runs.turn_notes import (
     TurnNote,
 )
-from agent_brain.memories.runs.work import in_step
+from agent_brain.memories.runs.work import here
 from agent_brain.memories.sessions.history import SavedStep, saved_steps
 from agent_brain.memories.store import queries, removal
 from agent_brain.memories.store.choice import forgettable
@@ -375,7 +375,9 @@ class StoredMemory(Retagged, Exported):
         What tool calls and other tasks of the program write meanwhile is written at once.
         """
         session = self.store.session
-        if session is None or not in_step.get() or self.run_work is None or self.store.shared:
+        if session is None or self.run_work is None or self.store.shared:
+            return False
+        if (place := here.get()) is None or not place.in_step:
             return False
         return session.running and self.control.status == "running" and call_here() is None
 

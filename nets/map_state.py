@@ -28,6 +28,7 @@ from agent_brain.common.text import to_text
 from agent_brain.common.values import check_count, check_function
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
+from agent_brain.memories.runs.work import work_here
 from agent_brain.nets.composition import (
     MAX_CONCURRENCY,
     ForkKind,
@@ -47,7 +48,7 @@ from agent_brain.states.events import Event, PartialOutput, TextDelta
 from agent_brain.states.model_request import StructuredRequest
 from agent_brain.states.models.llm import Thought
 from agent_brain.states.routed import Choose, RoutedState
-from agent_brain.states.work import StreamItem, Work, WorkContext, perform, position_of
+from agent_brain.states.work import StreamItem, Work, WorkContext, perform, position_of, run_of
 from agent_brain.tools.stubborn import ended_when_cancelled
 
 
@@ -248,7 +249,7 @@ class _FunctionCall(Work):
         try:
             if context is not None and done is None:
                 context.check_budget()
-            value = await self._call()
+            value = await work_here(run_of(context), self._call())
             work = value if isinstance(value, Work) else None
             if work is not None:
                 if not _restored(work, done):

@@ -11,6 +11,7 @@ import anyio
 from agent_brain.common.aio import is_stray_cancellation
 from agent_brain.common.pool import work_off
 from agent_brain.common.values import check_count
+from agent_brain.memories.runs.work import work_here
 from agent_brain.states.aclosing import close_stream
 from agent_brain.states.background import live
 from agent_brain.states.errors import (
@@ -19,7 +20,7 @@ from agent_brain.states.errors import (
     StateDefinitionError,
 )
 from agent_brain.states.events import Event
-from agent_brain.states.work import Work, WorkContext, perform, position_of
+from agent_brain.states.work import Work, WorkContext, perform, position_of, run_of
 from agent_brain.tools.stubborn import ended_when_cancelled
 
 T = TypeVar("T")
@@ -147,7 +148,8 @@ async def _do(
         if not isinstance(given, Awaitable):
             raise StateDefinitionError(f"Together([{work!r}]): the function is not async")
         name = getattr(work, "__name__", type(work).__name__)
-        return await ended_when_cancelled(given, f"function {name!r}")
+        doing = ended_when_cancelled(given, f"function {name!r}")
+        return await work_here(run_of(context), doing)
     events = perform(work, context)
     try:
         async for event in events:

@@ -23,7 +23,7 @@ from agent_brain.memories.errors import STORE_ERRORS
 from agent_brain.memories.message import Attachment, Message, Role, trusted
 from agent_brain.memories.runs.calls import uncertain
 from agent_brain.memories.runs.human_requests import EDITED
-from agent_brain.memories.runs.work import with_step
+from agent_brain.memories.runs.work import Here, here, work_here
 from agent_brain.memories.tool_search import SEARCH_TOOLS, found_in
 from agent_brain.states.background import live
 from agent_brain.states.events import (
@@ -388,11 +388,16 @@ class ToolRound(Work):
         given = call.answers or []
         context = ToolContext(action, self.memory, place, self.memory.deps, sink, given)
         self._report(ActionStarted(action))
-        if self._hooks is None:
-            call.begun = True
-            outcome = await call_tool(action, self.tools, context, dry_run=control.dry_run)
-        else:
-            outcome = await self._call_hooked(self._hooks, call, context)
+        run = self.memory.run_work
+        working = here.set(here.get() if run is None else Here(run))
+        try:
+            if self._hooks is None:
+                call.begun = True
+                outcome = await call_tool(action, self.tools, context, dry_run=control.dry_run)
+            else:
+                outcome = await self._call_hooked(self._hooks, call, context)
+        finally:
+            here.reset(working)
         if isinstance(outcome.exception, InputNeeded) and self._asks:
             needed, self._waits = outcome.exception, True
             call.question = InputRequested(hide_in_result(needed.prompt), action.id, needed.schema)
@@ -649,7 +654,8 @@ class ToolRound(Work):
             results = [*map(self._message, known)]
             if SEARCH_TOOLS in self.tools:
                 self._note_found(results)
-            await with_step(self.memory.run_work, self.memory.update(results))
+            adding = self.memory.update(results)
+            await work_here(self.memory.run_work, adding, in_step=True)
         self.control.close_calls()
 
     def _note_found(self, results: Sequence[Message]) -> None:

@@ -21,6 +21,7 @@ from agent_brain.states.events import NOWHERE, Event, Position
 
 if TYPE_CHECKING:
     from agent_brain.memories.base import Memory
+    from agent_brain.memories.runs.work import RunWork
     from agent_brain.states.pipeline import Pipeline
 
 T = TypeVar("T")
@@ -201,6 +202,11 @@ def perform(work: Work, context: WorkContext | None) -> AsyncGenerator[str | Eve
 def position_of(context: WorkContext | None) -> Position:
     """Return where the work is done."""
     return NOWHERE if context is None else context.at
+
+
+def run_of(context: WorkContext | None) -> RunWork | None:
+    """Return the run for which functions work that are part of the work; None outside of one."""
+    return None if context is None else context.memory.run_work
 
 
 def key_in_step(context: WorkContext, name: str) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Awaitable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Protocol
-
-from agent_brain.tools.context import call_here
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from agent_brain.memories.base import Memory
     from agent_brain.memories.embedders.base import Embedder
+
+T = TypeVar("T")
 
 EMBEDDING = "embedding"  # the purpose of every embedding
 
@@ -21,9 +21,13 @@ class RunWork(Protocol):
 
     Attributes:
         listens: Whether somebody reads the events of the run.
+        outer: The run in which it began, if there is one, until it ends.
+        over: Whether it has ended.
     """
 
     listens: bool
+    outer: RunWork | None
+    over: bool
 
     async def embed(self, embedder: Embedder, texts: Sequence[str]) -> Any:
         """Return one vector for each text.
@@ -47,26 +51,39 @@ class RunWork(Protocol):
         ...
 
 
-_current: ContextVar[tuple[RunWork, str] | None] = ContextVar("agent_brain_run_work", default=None)
-in_step: ContextVar[RunWork | None] = ContextVar("agent_brain_in_step", default=None)
-"""The run of the state that works here: what it writes is written with its step."""
+class Here(NamedTuple):
+    """Where code works in a run.
+
+    Attributes:
+        run: The run.
+        purpose: What model calls are for, while a memory works; None in a state, tool or function.
+        in_step: Whether what is written is written with the step: in a state, not beside it.
+    """
+
+    run: RunWork
+    purpose: str | None = None
+    in_step: bool = False
 
 
-async def with_step(work: RunWork | None, writing: Awaitable[object]) -> None:
-    """Await what writes to the memory of a run: it is written with its step."""
-    working = in_step.set(work)
+here: ContextVar[Here | None] = ContextVar("agent_brain_run_work", default=None)
+"""The innermost run that works here; None outside of one."""
+
+
+async def work_here(run: RunWork | None, doing: Awaitable[T], *, in_step: bool = False) -> T:
+    """Return the result of what a run does here.
+
+    Args:
+        run: The run; None if there is none.
+        doing: What it does.
+        in_step: Whether what it writes is written with its step.
+    """
+    if run is None:
+        return await doing
+    token = here.set(Here(run, in_step=in_step))
     try:
-        await writing
+        return await doing
     finally:
-        in_step.reset(working)
-
-
-def _work_here() -> RunWork | None:
-    """Return the run whose state or tool call works here; None if a memory does, or nothing."""
-    here, call = in_step.get(), call_here()
-    if here is None and call is not None:
-        here = getattr(call.memory, "run_work", None)
-    return here if _current.get() is None else None
+        here.reset(token)
 
 
 def run_here() -> RunWork | None:
@@ -77,27 +94,48 @@ def run_here() -> RunWork | None:
 
 def current_work() -> tuple[RunWork, str] | None:
     """Return the run for which a memory works now, and what for; None outside of one."""
-    return _current.get()
+    place = here.get()
+    return None if place is None or place.purpose is None else (place.run, place.purpose)
+
+
+def run_here() -> RunWork | None:
+    """Return the innermost run that works here, if there is one."""
+    place = here.get()
+    return None if place is None else place.run
+
+
+def _paying(used_by: RunWork | None) -> RunWork | None:
+    """Return for which run a memory works here that is, or was, used by a run.
+
+    It is the innermost of this run and the one that works here; not one that has ended, or runs
+    elsewhere, unless nothing else works here.
+    """
+    working, inner = run_here(), used_by
+    if working is None or used_by is None or used_by.over:
+        return working or used_by
+    while inner is not None and inner is not working:
+        inner = inner.outer
+    return working if inner is None else used_by
 
 
 @contextmanager
-def working_for(work: RunWork | None, purpose: str) -> Iterator[None]:
+def working_for(used_by: RunWork | None, purpose: str) -> Iterator[None]:
     """Inside, model calls and embeddings are work of a run; never hold it across a ``yield``.
 
     Args:
-        work: The run that uses the memory. Without one it is the run whose state or tool call works
-            here, if any.
+        used_by: The run that uses the memory, or used it last. If the state, tool or function of
+            another one works here, and that did not begin around it, they are work of that one.
         purpose: What model calls are for.
     """
-    work = work or _work_here()
-    if work is None:
+    run, place = _paying(used_by), here.get()
+    if run is None:
         yield
         return
-    token = _current.set((work, purpose))
+    token = here.set(Here(run, purpose, place is not None and place.in_step))
     try:
         yield
     finally:
-        _current.reset(token)
+        here.reset(token)
 
 
 def family(memory: Memory) -> list[Memory]:

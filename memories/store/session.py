@@ -3,7 +3,7 @@
 When something is written: outside a run, when ``update()`` and the like return. In a run, what a
 state does is held (:meth:`Session.hold`) and appended in one write with what comes next and cannot
 wait: the beginning of tool calls, a result while others still run, the end of the step or of the
-run. The log and the views have it at once. ``in_step`` (``memories/runs/work.py``) says that a
+run. The log and the views have it at once. ``here`` (``memories/runs/work.py``) says that a
 state is at work; tools, hooks and other tasks of the program write at once, and so do shared
 sessions. An engine holds back the events of leaving and entering a state until the step is written.
 """

@@ -350,7 +350,8 @@ class UserMemory(AsyncResource):
         for conversation in conversations or await self.unread():
             async with learning.opened(self, conversation) as opened:
                 while opened and (reading := await learning.read_next(self, opened)) is not None:
-                    drafts = await learning.extract(make, reading)
+                    with self.log.work_for("learn"):
+                        drafts = await learning.extract(make, reading)
                     reading = await learning.still_there(opened, reading)
                     learned += await learning.write(self, reading, drafts)
         await learning.tell_learned(self, run_here())

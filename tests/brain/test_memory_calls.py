@@ -46,7 +46,7 @@ from agent_brain.memories.embedders import (
     EmbeddingResult,
     LiteLLMEmbedder,
 )
-from agent_brain.nets import learn
+from agent_brain.nets import MapState, learn
 from agent_brain.states import (
     LLM,
     EmbeddingRequest,
@@ -54,7 +54,9 @@ from agent_brain.states import (
     Hook,
     LiteLLM,
     ModelRequest,
+    StreamItem,
     TextDelta,
+    Together,
     Usage,
     UsageReported,
     model_extractor,
@@ -591,7 +593,7 @@ class Looks(State):
     def __init__(self, look: Callable[[], Awaitable[object]]) -> None:
         self.look = look
 
-    async def run(self, memory: Memory) -> AsyncIterator[str]:
+    async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
         await self.look()
         yield "Seen."
 
@@ -599,38 +601,173 @@ class Looks(State):
         return None
 
 
-@pytest.mark.parametrize("where", ["tool", "sync tool", "state"])
-@pytest.mark.parametrize("what", ["memory", "facts", "news"])
-async def test_what_a_tool_or_a_state_looks_up_in_another_memory_is_work_of_its_run(
-    what: str, where: str
-) -> None:
-    provider, ledger = Provider(), UsageLedger()
-    book, known = vector(provider), user(provider)
-    await book.update([Message.user(f"The sea is blue {n}") for n in range(3)])
-    await known.remember("Has a red house")
-    looks: dict[str, Callable[[], Coroutine[Any, Any, object]]] = {
-        "memory": partial(book.recall, "sea"),
-        "facts": partial(known.recall, "house"),
-        "news": partial(known.is_new, "I have a blue boat"),
-    }
-    look = looks[what]
+class LooksTogether(Looks):
+    """Looks it up in an async function beside others."""
 
-    @tool(name="look")
-    async def in_loop() -> str:
+    async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
+        async def look(_: object) -> object:
+            return await self.look()
+
+        together = Together([look])
+        yield together
+        yield "Seen."
+
+
+WHERE = [
+    "tool",
+    "sync tool",
+    "state",
+    "function of an item",
+    "sync function of an item",
+    "together",
+]
+
+
+def looking(
+    where: str, look: Callable[[], Coroutine[Any, Any, object]], memory: Memory, **options: Any
+) -> Brain:
+    """Return a brain that looks something up in one run."""
+
+    async def in_loop(_: object = None) -> str:
         return repr(await look())
 
-    @tool(name="look")
-    def in_thread() -> str:
+    def in_thread(_: object = None) -> str:
         return repr(from_thread.run(look))
 
-    llm = ScriptedLLM([[Action(name="look"), FREE], ["Done.", FREE]])
-    net = single(Looks(look)) if where == "state" else react(llm)
-    tools = [in_thread if where == "sync tool" else in_loop]
-    before = provider.money
-    result = await Brain(net, tools=tools, hooks=[ledger, HideMail()]).run("Go")
+    if "tool" in where:
+        llm = ScriptedLLM([[Action(name="look"), FREE], ["Done.", FREE]])
+        tools = [tool(name="look")(partial(in_thread if "sync" in where else in_loop, None))]
+        return Brain("react", memory, llm=llm, tools=tools, **options)
+    if "item" in where:
+        body = in_thread if "sync" in where else in_loop
+        return Brain(single(MapState(lambda _: ["one"], body)), memory, **options)
+    state = LooksTogether if where == "together" else Looks
+    return Brain(single(state(look)), memory, **options)
+
+
+@pytest.mark.parametrize("where", WHERE)
+@pytest.mark.parametrize("what", ["memory", "facts", "news", "learned"])
+async def test_what_a_run_looks_up_in_another_memory_is_work_of_it(what: str, where: str) -> None:
+    provider, ledger, journal = Provider(), UsageLedger(), RamJournal()
+    book = vector(provider)
+    known = user(provider, journal=journal, tenant="ann")
+    await book.update([Message.user(f"The sea is blue {n}") for n in range(3)])
+    await known.remember("Likes tea")
+    async with MessagesMemory(journal=journal, tenant="ann", session="chat") as chat:
+        await chat.update([Message.user(HOUSE)])
+    looks: dict[str, Callable[[], Coroutine[Any, Any, object]]] = {
+        "memory": partial(book.recall, "sea"),
+        "facts": partial(known.recall, "tea"),
+        "news": partial(known.is_new, "I have a blue boat"),
+        "learned": partial(known.learn, "chat"),
+    }
+    hooks, before = [ledger, HideMail()], provider.money
+    result = await looking(where, looks[what], MessagesMemory(), hooks=hooks).run("Go")
     assert provider.money > before
     assert result.usage.cost == pytest.approx(provider.money - before)
     assert ledger.usage().cost == pytest.approx(provider.money - before)
+    assert what != "learned" or "learn" in ledger.by_purpose()
+
+
+@pytest.mark.parametrize("where", [where for where in WHERE if "tool" not in where])
+async def test_a_replay_gives_again_what_a_state_or_function_looked_up(where: str) -> None:
+    provider = Provider()
+    books: list[VectorMemory] = []
+
+    async def new_book() -> None:
+        books.append(vector(provider, rerank=model_reranker(provider)))
+        texts = [f"The sea is blue {n}" for n in range(3)]
+        await books[-1].update([Message.user(text, id=text) for text in texts])
+
+    await new_book()
+    memory = MessagesMemory(journal=RamJournal())
+
+    async def look() -> str:
+        return (await books[-1].recall("sea", k=1))[0].message.content
+
+    brain = looking(where, look, memory, trace=True)
+    result = await brain.run("Go")
+    assert result.usage.requests == 2  # an embedding and a reranking
+    await new_book()
+    paid = provider.money
+    replay = await brain.replay()
+    assert replay.equal, str(replay)
+    assert provider.money == paid
+
+
+async def test_what_a_function_beside_a_state_writes_is_written_at_once() -> None:
+    memory = MessagesMemory(journal=(journal := RamJournal()), session="chat")
+    written: list[str] = []
+
+    async def look() -> None:
+        await memory.update([Message.assistant("Noted.")])
+        async with MessagesMemory(journal=journal, session="chat", readonly=True) as reader:
+            written.extend(message.content for message in await reader.dump())
+
+    await looking("together", look, memory).run("Go")
+    assert "Noted." in written
+
+
+async def search_of_bob(book: VectorMemory, hooks: Sequence[Hook], *, state: bool) -> None:
+    """Search a memory that another run uses, or has used, in a run of Bob."""
+    memory, text = MessagesMemory(tenant="bob"), "Bob's secret question"
+    where = "state" if state else "tool"
+    await looking(where, lambda: book.recall(text, k=1), memory, hooks=hooks).run("Go")
+
+
+class Embedded(Hook):
+    """Lists the texts that a run has embedded."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def before_embedding(self, request: EmbeddingRequest) -> None:
+        self.texts += request.texts
+
+
+@pytest.mark.parametrize("state", [False, True], ids=["tool", "state"])
+@pytest.mark.parametrize("ended", [False, True], ids=["inside", "ended"])
+async def test_a_search_is_work_of_the_run_that_searches_not_of_another_that_used_the_memory(
+    ended: bool,
+    state: bool,
+) -> None:
+    provider, ledger = Provider(), UsageLedger()
+    anns, bobs = Embedded(), Embedded()
+    book = vector(provider, tenant="ann")
+    await book.update([Message.user(f"The sea is blue {n}") for n in range(3)])
+
+    @tool
+    async def ask_bob() -> str:
+        await search_of_bob(book, [ledger, bobs], state=state)
+        return "Asked."
+
+    action = [] if ended else [[Action(name="ask_bob"), FREE]]
+    llm = ScriptedLLM([*action, ["Done.", FREE]])
+    ann = Brain("react", book, tools=[ask_bob], llm=llm, hooks=[ledger, anns])
+    await ann.run("Go")
+    if ended:
+        await search_of_bob(book, [ledger, bobs], state=state)
+    secret = "Bob's secret question"
+    assert bobs.texts == [secret]
+    assert secret not in anns.texts
+    assert ledger.usage(user="bob").cost == pytest.approx(len(secret) * PRICE)
+
+
+async def test_a_run_inside_a_tool_pays_for_its_own_memory() -> None:
+    provider, anns, bobs = Provider(), Embedded(), Embedded()
+    memory = vector(provider, tenant="bob")
+    await memory.update([Message.user(f"The sea is blue {n}") for n in range(3)])
+
+    @tool
+    async def ask_bob() -> str:
+        return (await Brain(single(Looks(memory.context)), memory, hooks=[bobs]).run("Sea?")).answer
+
+    llm = ScriptedLLM([[Action(name="ask_bob"), FREE], ["Done.", FREE]])
+    await Brain("react", MessagesMemory(tenant="ann"), tools=[ask_bob], llm=llm, hooks=[anns]).run(
+        "Go"
+    )
+    assert "Sea?" in bobs.texts
+    assert not anns.texts
 
 
 @pytest.mark.parametrize(
