@@ -753,21 +753,26 @@ async def test_a_search_is_work_of_the_run_that_searches_not_of_another_that_use
     assert ledger.usage(user="bob").cost == pytest.approx(len(secret) * PRICE)
 
 
+class SumsUpGoals(OwnMemory):
+    """Calls its model when a run begins, outside of states."""
+
+    async def set_goal(self, goal: str | Message) -> None:
+        await super().set_goal(goal)
+        await self.context()
+
+
 async def test_a_run_inside_a_tool_pays_for_its_own_memory() -> None:
-    provider, anns, bobs = Provider(), Embedded(), Embedded()
-    memory = vector(provider, tenant="bob")
-    await memory.update([Message.user(f"The sea is blue {n}") for n in range(3)])
+    anns, bobs = UsageLedger(), UsageLedger()
+    memory = SumsUpGoals(Provider())
 
     @tool
     async def ask_bob() -> str:
-        return (await Brain(single(Looks(memory.context)), memory, hooks=[bobs]).run("Sea?")).answer
+        return (await Brain(single(Looks(memory.goal)), memory, hooks=[bobs]).run("Sea?")).answer
 
     llm = ScriptedLLM([[Action(name="ask_bob"), FREE], ["Done.", FREE]])
-    await Brain("react", MessagesMemory(tenant="ann"), tools=[ask_bob], llm=llm, hooks=[anns]).run(
-        "Go"
-    )
-    assert "Sea?" in bobs.texts
-    assert not anns.texts
+    await Brain("react", tools=[ask_bob], llm=llm, hooks=[anns]).run("Go")
+    assert bobs.by_purpose()["notes"].requests == 1
+    assert "notes" not in anns.by_purpose()
 
 
 @pytest.mark.parametrize(
