@@ -753,6 +753,20 @@ async def test_a_search_is_work_of_the_run_that_searches_not_of_another_that_use
     assert ledger.usage(user="bob").cost == pytest.approx(len(secret) * PRICE)
 
 
+async def test_after_a_run_a_search_outside_of_runs_still_belongs_to_it() -> None:
+    provider, ledger, hook = Provider(), UsageLedger(), Embedded()
+    book = vector(provider)
+    await book.update([Message.user(f"The sea is blue {n}") for n in range(3)])
+    result = await Brain(
+        "react", book, llm=ScriptedLLM([["Done.", FREE]]), hooks=[ledger, hook]
+    ).run("Go")
+    paid, usage = ledger.usage().requests, result.usage
+    await book.recall("A question of the program")
+    assert hook.texts[-1] == "A question of the program"
+    assert ledger.usage().requests == paid + 1
+    assert result.usage == usage
+
+
 class SumsUpGoals(OwnMemory):
     """Calls its model when a run begins, outside of states."""
 
