@@ -148,7 +148,8 @@ def read_entries(run: RecordedRun, entries: Iterable[Entry]) -> None:
         data = _data(entry)
         if entry.kind == "step":
             before, moves = moves, data.get("moves", 0)
-            if not (data.get("done") or data.get("subnets") or data.get("ended")):
+            inside = data.get("subnets") or {*data.get("ended", ())} - {""}
+            if not (data.get("done") or inside):
                 run.states[moves] = data.get("state") or ""
             if moves == before and data.get("status") == "running":
                 run.sent[moves] += [message for _, message in said]

@@ -106,10 +106,10 @@ async def ask(app: Any, path: str) -> None:
     ("work", "most"),
     [
         (steps, 117),
-        (durable_steps, 303),
+        (durable_steps, 306),
         (chunks, 6),
         (transitions, 4),
-        (appends, 29),
+        (appends, 30),
         (served_chunks, 11),
     ],
 )
