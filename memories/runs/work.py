@@ -86,12 +86,6 @@ async def work_here(run: RunWork | None, doing: Awaitable[T], *, in_step: bool =
         here.reset(token)
 
 
-def run_here() -> RunWork | None:
-    """Return the run for which a memory, a state or a tool call works here; None outside of one."""
-    work = _current.get()
-    return _work_here() if work is None else work[0]
-
-
 def current_work() -> tuple[RunWork, str] | None:
     """Return the run for which a memory works now, and what for; None outside of one."""
     place = here.get()
