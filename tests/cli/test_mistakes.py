@@ -46,7 +46,10 @@ def test_mistakes(args, message):
     "attribute,message",
     [
         ("ad", "Did you mean 'add'?"),
-        ("zzz", "Its functions and tools: add, brew_tea, crash, loud, refuse, wait_long"),
+        (
+            "zzz",
+            "Its functions and tools: add, brew_tea, crash, loud, pass_time, refuse, wait_long",
+        ),
         ("number", "is not a tool"),
         ("Shelf.give", "there is no 'Shelf.give'"),
     ],
