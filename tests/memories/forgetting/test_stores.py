@@ -121,7 +121,7 @@ async def test_a_killed_forgetting_leaves_no_byte(kind: str, place: str, tmp_pat
                 await memory.forget(text=TEXT)
 
     async with open_files(kind, tmp_path) as store:
-        await kill_at_each_write(store, filled, forget, finish, 3 if kind == "postgres" else 1)
+        await kill_at_each_write(store, filled, forget, finish, 7 if kind == "postgres" else 1)
 
 
 async def forget_in_all(journal: Journal) -> None:

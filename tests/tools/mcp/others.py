@@ -16,7 +16,7 @@ PYTHON = f"python-{len(PYTHON_PACKAGES)}"  # there when these are installed
 NODE_PACKAGES = tuple(
     f"@modelcontextprotocol/server-{name}" for name in ("everything", "filesystem", "memory")
 )
-INSTALL_SECONDS = 140  # an idle machine takes 25; two processes may try, within the limit of a test
+INSTALL_SECONDS = 280  # an idle machine takes 25; two processes may try, within the limit of a test
 
 
 def install(folder: Path) -> Path:
