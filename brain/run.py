@@ -333,10 +333,8 @@ class Run(AsyncResource, Generic[OutputT_co]):
             if noting:
                 await interruption.take_back()
             if self._reads is True:
-                late = (
-                    [] if engine is None else engine.unwritten
-                )  # of the step that was written now
-                for event in (*late, *self._memory_calls.events, self._finished_event()):
+                of_step = [] if engine is None else engine.unwritten  # which is written now
+                for event in (*of_step, *self._memory_calls.events, self._finished_event()):
                     yield event
         except BaseException as error:
             last = await self._ended_by(error)

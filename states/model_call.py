@@ -290,7 +290,7 @@ class ModelCall(Work):
                     pieces = self._checked(pieces)
             else:
                 pieces = self._hooked(messages, context, hooks)
-            open_: AsyncIterator[Any] | None = pieces
+            unfinished: AsyncIterator[Any] | None = pieces
             try:
                 async for piece in pieces:
                     if shown and type(piece) is str and (parts or self._begin_text(piece)):
@@ -301,7 +301,7 @@ class ModelCall(Work):
                             await pace.keep()
                         for event in self._note(piece):
                             yield event
-                open_ = None
+                unfinished = None
                 for event in self._end():
                     yield event
                 if self.finish is not None and self.check is not None:
@@ -318,8 +318,8 @@ class ModelCall(Work):
                 if messages is None:
                     raise
             finally:
-                if open_ is not None:
-                    await close_stream(open_)
+                if unfinished is not None:
+                    await close_stream(unfinished)
                 if not self._reported and context is not None:
                     self._count_cut_off(messages or (), context)
 

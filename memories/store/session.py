@@ -253,8 +253,8 @@ class Session:
                 if self.running and self.main.running:  # it ends the run that writes here
                     self.main.failure = error
             raise
-        if call_here() is not None:
-            self._note_writer(entries)
+        if (call := call_here()) is not None:
+            self._note_writer(call.action.id, entries)
         return self.last - len(entries) + 1
 
     def hold(self, entries: list[Entry]) -> int:
@@ -263,15 +263,15 @@ class Session:
         held = [*before, *entries]
         self.held += held
         self.last += len(held)
-        if call_here() is not None:
-            self._note_writer(entries)
+        if (call := call_here()) is not None:
+            self._note_writer(call.action.id, entries)
         return self.last - len(entries) + 1
 
-    def _note_writer(self, entries: list[Entry]) -> None:
-        """Note that the current tool call has written ``entries``, which are the last ones."""
-        if (call := call_here()) is not None and self.run.is_running:
+    def _note_writer(self, call_id: str, entries: list[Entry]) -> None:
+        """Note that a tool call has written ``entries``, which are the last ones."""
+        if self.run.is_running:
             first = self.last - len(entries) + 1
-            self._by_calls.setdefault(call.action.id, []).extend(range(first, self.last + 1))
+            self._by_calls.setdefault(call_id, []).extend(range(first, self.last + 1))
 
     async def flush(self) -> None:
         """Write what is held."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, nullcontext
-from enum import Enum
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,6 +20,7 @@ from agent_brain.nets import MapState, Net, ParallelState
 from agent_brain.testing import ModelCall
 from agent_brain.tools import Action
 from tests.memories.durable.life import OpenJournal
+from tests.memories.durable.paying import IN_DOUBT, Step
 from tests.nets.models import FunctionLLM
 from tests.support.journals import Killed, MortalJournal
 from tests.support.thorough import thorough
@@ -30,12 +30,6 @@ pytestmark = [
     pytest.mark.anyio,
     pytest.mark.parametrize("anyio_backend", ["asyncio"]),
 ]
-
-IN_DOUBT = "may or may not have taken effect"
-
-
-class Step(Enum):
-    ALL = "all"
 
 
 class Life:
