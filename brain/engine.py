@@ -153,6 +153,7 @@ class Engine:
     watched: bool = False
     _around: Sequence[Hook] = ()
     memory_calls: MemoryCalls = field(init=False)
+    _working: Here = field(init=False)  # where the code of states works
     _delegated: Counter[str] | None = None  # branches of this step, by name
     _durable: bool = field(init=False)
     _ends_steps: bool = field(init=False)  # there is something to do at their end
@@ -182,7 +183,7 @@ class Engine:
         if calls is None:
             place = Position(self.run_id, budget.control.step, None, self.path)
             calls = MemoryCalls(memory, self.hooks, place, budget)
-        self.memory_calls = calls
+        self.memory_calls, self._working = calls, Here(calls, in_step=True)
         self.watched = calls.listens
         self.sink = None if self.reads is True else self.record.note
         calls.engine, calls.budget = self, budget
@@ -210,8 +211,8 @@ class Engine:
         """Yield events until the net ends or a limit is reached."""
         memory, record, budget, unwritten = self.memory, self.record, self.budget, self.unwritten
         note, reads, pace, steering = record.note, self.reads, self._pace, self.steering
-        working = Here(self.memory_calls, in_step=True)
-        plain, around, called = self.hooks is None, self._around, self.memory_calls.events
+        working, plain, around = self._working, self.hooks is None, self._around
+        called = self.memory_calls.events
         # unwritten and called are the lists themselves, which are only changed in place
         node = None if self.over else self._current()
         while node is not None:
@@ -344,7 +345,7 @@ class Engine:
             await self._observation.begin()
         if node.on_enter and self.key not in self.memory.control.entered:
             with self._inside(node):
-                await state.on_enter(self.memory)
+                await work_here(self.memory_calls, state.on_enter(self.memory), in_step=True)
         stream = state.run(self.memory)
         if hooks is not None and hooks.debug is not None:
             stream = hooks.debug.watch(stream, state, node.name)
@@ -361,7 +362,12 @@ class Engine:
             if self.record.report.waits is not None:
                 self._note_entered(node)
             elif node.on_exit:
-                await node.state.on_exit(self.memory)
+                try:
+                    leaving = node.state.on_exit(self.memory)
+                    await work_here(self.memory_calls, leaving, in_step=True)
+                except LimitReachedError as error:
+                    if self._note_refusal(error) is None:
+                        raise
 
     def _note_entered(self, node: Node) -> None:
         entered = self.memory.control.entered
@@ -395,11 +401,18 @@ class Engine:
             failure.add_note(f"Raised in state {node.name!r} ({type(node.state).__name__})")
         if failure is not error:
             raise failure from error
-        if isinstance(error, LimitReachedError) and not self.left:  # the run ends with the step
-            self.record.used = True
-            report.cut = report.cut or self.budget.refusal()  # of a call of the memory
+        if self._note_refusal(error) is not None:  # the run ends with the step
             return True
         return await self._fail(node, error)
+
+    def _note_refusal(self, error: BaseException) -> StopReason | None:
+        """Return the limit that has refused a call of the step, if ``error`` says that."""
+        if not isinstance(error, LimitReachedError) or self.left:
+            return None
+        self.record.used = True
+        report = self.record.report
+        report.cut = report.cut or self.budget.refusal()
+        return report.cut
 
     async def _fail(self, node: Node, error: BaseException) -> bool:
         """Record an error that leads to another state; return whether the net has such an edge."""
@@ -430,7 +443,7 @@ class Engine:
             await observation.end(None if following is None else following.name)
         return following
 
-    async def _close_step(self, node: Node) -> Node | None:
+    async def _close_step(self, node: Node) -> Node | None:  # noqa: C901 - in this order
         """End a step; return the next state."""
         report, at = self.record.report, self.at
         if self.record.open_responses:
@@ -442,14 +455,22 @@ class Engine:
         following = None
         if self.reason is None:  # the fallback state is the last
             try:
-                target = None if report.error else await node.state.next_state(memory)
+                target = None
+                if report.error is None:
+                    token = here.set(self._working)
+                    try:
+                        target = await node.state.next_state(memory)
+                    finally:
+                        here.reset(token)
                 following = node.following.get(id(target))
                 if not following or control.done:
                     following = next_node(node, target, report, done=control.done)
             except BaseException as error:
-                if not await self._fail(node, error):
+                if self._note_refusal(error) is None and not await self._fail(node, error):
                     report.unfinished = True
                     raise failure_of(error, node.name, type(node.state).__name__)  # noqa: B904
+                if report.cut is not None:
+                    return await self._stop_within(report.cut)
                 following = node.on_error
         name = None if following is None else following.name
         self.over = following is None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from itertools import chain
 from typing import Any
@@ -34,6 +34,8 @@ from agent_brain.states.models.llm import Thought
 from agent_brain.states.usage import Usage
 from agent_brain.states.work import StreamItem
 from agent_brain.usage.budget import Budget
+
+ASSISTANT = Role.ASSISTANT  # looking up an enum member is slow
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -75,13 +77,16 @@ class StepRecorder:
         """Return the text of the last step that streamed any."""
         return clean("".join(self.report.said or self._text))
 
-    def unrecorded(self, messages: Iterable[Message]) -> str:
+    def unrecorded(self, messages: Sequence[Message]) -> str:
         """Return the text of the step, as far as no message holds it.
 
         Args:
             messages: The messages of the turn.
         """
-        return self.report.unrecorded(m.content for m in messages if m.role is Role.ASSISTANT)
+        last = messages[-1] if messages else None
+        if last and last.role is ASSISTANT and last.content == "".join(self.report.said):
+            return ""  # as mostly
+        return self.report.unrecorded(m.content for m in messages if m.role is ASSISTANT)
 
     def say(self, text: str, finish_reason: str | None) -> None:
         """Record text that was already streamed."""

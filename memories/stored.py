@@ -194,7 +194,7 @@ class StoredMemory(Retagged, Exported):
         session = self.store.session
         if session is not None and session.lease is None and self.leasable:
             await session.acquire(session.lease_wait)
-            if not self.store.stale and await session.is_outdated():
+            if not session.stale and await session.is_outdated():
                 self.store.reread(adopt_control=True)
 
     async def release(self) -> None:

@@ -118,7 +118,8 @@ class WindowedMemory(StoredMemory):
         return [*self._under_way, *self.store.evicted]
 
     async def _settle(self) -> None:
-        session, stale = self.store.session, self.store.stale
+        session = self.store.session
+        stale = session is not None and session.stale
         await super()._settle()
         if session is not None and stale and not session.stale and self.store.in_ram:
             self._outlived = [(place, m.id) for place, m in session.reading.evicted]

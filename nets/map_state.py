@@ -214,7 +214,9 @@ class MapState(RoutedState):
         one_at_a_time = anyio.Lock()
 
         async def begin(name: str, item: Any) -> Memory:
-            goal = item if self.goal is None else await maybe_await(self.goal(item))
+            goal = item
+            if self.goal is not None:
+                goal = await work_here(memory.run_work, maybe_await(self.goal(item)))
             text = goal if isinstance(goal, Message) else to_text(goal)
             async with one_at_a_time:
                 return await forked(memory, name, self.fork, text, type(self))

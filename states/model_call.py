@@ -32,7 +32,7 @@ from agent_brain.common.aio import maybe_await
 from agent_brain.common.ids import ids_of
 from agent_brain.common.text import clean_json, count_tokens, to_compact_json
 from agent_brain.memories.message import CUT_REASONS, Attachment, Message
-from agent_brain.memories.runs.work import current_work
+from agent_brain.memories.runs.work import current_work, work_here
 from agent_brain.memories.views.tokens import request_tokens
 from agent_brain.states import prompts
 from agent_brain.states.aclosing import Pace, close_stream
@@ -64,7 +64,7 @@ from agent_brain.states.pipeline import Pipeline
 from agent_brain.states.sources import CITATIONS, CitedSource, sources_of
 from agent_brain.states.trimming import without_oldest
 from agent_brain.states.usage import NOTHING, Usage
-from agent_brain.states.work import Work, WorkContext
+from agent_brain.states.work import Work, WorkContext, run_of
 from agent_brain.tools.action import Action, readable
 from agent_brain.tools.base import BaseTool
 
@@ -307,7 +307,7 @@ class ModelCall(Work):
                 if self.finish is not None and self.check is not None:
                     self.check_refusal(words_are_an_answer=self.refusal_is_an_answer)
                 problem = None if self.check is None else self.check(self)
-                messages = None if problem is None else await self._correction(problem)
+                messages = None if problem is None else await self._correction(problem, context)
                 if self.growing and self._watched:
                     for event in self._settle(used=messages is None):
                         yield event
@@ -356,9 +356,11 @@ class ModelCall(Work):
             f"{type(given).__name__}: write it as an async generator, 'async def' with 'yield'"
         )
 
-    async def _correction(self, problem: str | Awaitable[str | None]) -> list[Message] | None:
+    async def _correction(
+        self, problem: str | Awaitable[str | None], context: WorkContext | None
+    ) -> list[Message] | None:
         """Return what to send if the response cannot be used; None if it can."""
-        told = checked_problem(await maybe_await(problem))
+        told = checked_problem(await work_here(run_of(context), maybe_await(problem)))
         if told is None:
             return None
         if self.corrected >= self.corrections:

@@ -244,8 +244,10 @@ class ToolRound(Work):
 
     async def _needs_approval(self, call: _Call) -> bool:
         """Return whether a person must approve a call: the tool says so, or a hook."""
-        if call.tool is not None and await call.tool.needs_approval(call.action.args):
-            return True
+        if call.tool is not None:
+            asking = call.tool.needs_approval(call.action.args)
+            if await work_here(self.memory.run_work, asking):
+                return True
         for hook in self._approval:
             if await maybe_await(hook.needs_approval(self._request(call))):
                 return True

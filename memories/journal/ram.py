@@ -244,7 +244,6 @@ class RamJournal(Journal):
 
     async def _take_lease(self, lease: Lease, *, over: str | None = None) -> Holder | None:
         self._check_open()
-        checked_session(lease.session)
         return await super()._take_lease(lease, over=over)
 
     async def aclose(self) -> None:

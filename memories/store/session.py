@@ -394,7 +394,7 @@ class Session:
         self.held = []
         last = self.offset + await self.journal.last(self.key)
         rows = await self.written() if last else Rows()
-        if rows and rows.seqs[-1] > last:
+        if rows.seqs[-1:] > [last]:
             rows = rows[: bisect_right(rows.seqs, last)]
         self.append_found = False
         if self.doubt is not None:

@@ -173,12 +173,13 @@ class MessageStore:
                 interrupted.
         """
         session, unfinished = self.session, None
-        if session is None or not (self.stale or self.shared):
+        if session is None or not (session.stale or self.shared):
             return None
         async with session.lock:
-            if self.stale:
+            if session.stale:
                 rows = await session.read()
-                counting = await in_thread_if_many(rows, effective) if rows else rows
+                some = len(rows) > 0
+                counting = await in_thread_if_many(rows, effective) if some else rows
                 await opening.replay_session(self, counting)
                 if session.adopts_control and session.run.at and not self.shared:
                     adopt(session)
@@ -188,10 +189,10 @@ class MessageStore:
                 session.if_append_found = None
                 session.stale = False
                 self.settled = not self.shared and not self.expiry
-                if rows and not self.readonly:
+                if some and not self.readonly:
                     unfinished = await finish(rows, counting)
                 del counting
-                if rows:
+                if some:
                     await in_thread_if_many(rows, Rows.free)
             elif self.shared:
                 await self._read_new(session)

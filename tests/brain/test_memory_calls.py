@@ -49,6 +49,7 @@ from agent_brain.memories.embedders import (
 from agent_brain.nets import MapState, learn
 from agent_brain.states import (
     LLM,
+    AskState,
     EmbeddingRequest,
     Event,
     Hook,
@@ -601,6 +602,14 @@ class Looks(State):
         return None
 
 
+class Says(State):
+    async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
+        yield "Seen."
+
+    async def next_state(self, memory: Memory) -> None:
+        return None
+
+
 class LooksTogether(Looks):
     """Looks it up in an async function beside others."""
 
@@ -613,13 +622,42 @@ class LooksTogether(Looks):
         yield "Seen."
 
 
+class LooksAround(Looks):
+    """Looks it up in one of the methods that are called beside ``run``."""
+
+    def __init__(self, look: Callable[[], Awaitable[object]], method: str) -> None:
+        super().__init__(look)
+        self.method = method
+
+    async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
+        yield "Seen."
+
+    async def on_enter(self, memory: Memory) -> None:
+        await self._look("on_enter")
+
+    async def on_exit(self, memory: Memory) -> None:
+        await self._look("on_exit")
+
+    async def next_state(self, memory: Memory) -> None:
+        await self._look("next_state")
+
+    async def _look(self, method: str) -> None:
+        if method == self.method:
+            await self.look()
+
+
+AROUND = ["on_enter", "next_state", "on_exit"]
 WHERE = [
     "tool",
     "sync tool",
+    "tool that may need approval",
     "state",
     "function of an item",
     "sync function of an item",
+    "goal of an item",
     "together",
+    "check of an answer",
+    *AROUND,
 ]
 
 
@@ -634,6 +672,22 @@ def looking(
     def in_thread(_: object = None) -> str:
         return repr(from_thread.run(look))
 
+    async def sees_nothing(_: object) -> None:
+        await look()
+
+    if where in AROUND:
+        return Brain(single(LooksAround(look, where)), memory, **options)
+    if where == "check of an answer":
+        llm = ScriptedLLM([['"Done."', FREE]])
+        asking = AskState(llm, "Answer.", output_type=str, check=sees_nothing, on_done=None)
+        return Brain(single(asking), memory, **options)
+    if "approval" in where:
+        llm = ScriptedLLM([[Action(name="pay"), FREE], ["Done.", FREE]])
+        paying = tool(name="pay", requires_approval=sees_nothing)(lambda: "paid")
+        return Brain("react", memory, llm=llm, tools=[paying], **options)
+    if where == "goal of an item":
+        mapped = MapState(lambda _: ["one"], single(Says()), goal=in_loop)
+        return Brain(single(mapped), memory, **options)
     if "tool" in where:
         llm = ScriptedLLM([[Action(name="look"), FREE], ["Done.", FREE]])
         tools = [tool(name="look")(partial(in_thread if "sync" in where else in_loop, None))]
@@ -687,12 +741,31 @@ async def test_a_replay_gives_again_what_a_state_or_function_looked_up(where: st
 
     brain = looking(where, look, memory, trace=True)
     result = await brain.run("Go")
-    assert result.usage.requests == 2  # an embedding and a reranking
+    asked = where == "check of an answer"
+    assert result.usage.requests == 2 + asked  # an embedding, a reranking, and what is checked
     await new_book()
     paid = provider.money
     replay = await brain.replay()
     assert replay.equal, str(replay)
     assert provider.money == paid
+
+
+@pytest.mark.parametrize("method", AROUND)
+async def test_a_budget_that_is_used_up_beside_run_ends_the_run(method: str) -> None:
+    provider, memory = Provider(), MessagesMemory()
+    notes = OwnMemory(provider)
+
+    async def look() -> None:
+        await notes.context()  # reaches the limit
+        await notes.context()
+
+    brain = Brain(single(LooksAround(look, method)), memory, limits=Limits(max_cost=PRICE))
+    result = await brain.run("Go")
+    assert result.stop_reason == "max_cost"
+    assert result.answer == ("" if method == "on_enter" else "Seen.")
+    assert result.usage.requests == 1
+    assert result.usage.cost == pytest.approx(provider.money)
+    assert (await brain.resume()).stop_reason == "max_cost"
 
 
 async def test_what_a_function_beside_a_state_writes_is_written_at_once() -> None:
