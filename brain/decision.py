@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from enum import Enum
 from itertools import pairwise
 from typing import Any
@@ -15,7 +14,6 @@ from agent_brain.nets.validation import name_of
 from agent_brain.states.events import ActionFinished
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class StepReport:
     """The report of a step.
 
@@ -33,17 +31,19 @@ class StepReport:
         sources: Where in ``said`` the text of another model response begins, and its ID.
     """
 
-    said: list[str] = field(default_factory=list)
-    thought: list[str] = field(default_factory=list)
-    finished: list[ActionFinished] = field(default_factory=list)
-    requested: bool = False
+    requested = False
     waits: StopReason | None = None
     cut: StopReason | None = None
     error: Exception | None = None
     partial: Any = None
-    inner: str = ""
-    unfinished: bool = False
+    inner = ""
+    unfinished = False
     sources: tuple[tuple[int, str | None], ...] = ()
+
+    def __init__(self) -> None:  # at every step, hence no dataclass
+        self.said: list[str] = []
+        self.thought: list[str] = []
+        self.finished: list[ActionFinished] = []
 
     def unrecorded(self, recorded: Iterable[str]) -> str:
         """Return the text that no message holds yet.

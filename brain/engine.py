@@ -457,11 +457,12 @@ class Engine:
             try:
                 target = None
                 if report.error is None:
-                    token = here.set(self._working)
+                    token = here.set(self._working) if node.decides else None
                     try:
                         target = await node.state.next_state(memory)
                     finally:
-                        here.reset(token)
+                        if token is not None:
+                            here.reset(token)
                 following = node.following.get(id(target))
                 if not following or control.done:
                     following = next_node(node, target, report, done=control.done)

@@ -29,7 +29,9 @@ from agent_brain.states.function import FunctionState, StateFunction, is_state_f
 from agent_brain.states.hooks import Hook as ModelHook
 from agent_brain.states.hooks import as_hooks
 from agent_brain.states.output_types import OutputType, shape_of
+from agent_brain.states.reasoning import ReasoningState
 from agent_brain.states.resilience import ErrorHook, GuardedState, Hook
+from agent_brain.states.routed import RoutedState
 from agent_brain.tools.toolset import ToolLike, collect
 
 if TYPE_CHECKING:
@@ -48,6 +50,7 @@ class Node:
     targets: frozenset[Target]
     on_enter: bool
     on_exit: bool
+    decides: bool  # its next_state is, or calls, code of the program
     on_error: Node | None = field(default=None, repr=False, compare=False)
     following: dict[int, Node] = field(default_factory=dict, repr=False, compare=False)
 
@@ -396,4 +399,8 @@ def _node(key: Enum, state: State, targets: Iterable[Target]) -> Node:
         frozenset(targets),
         on_enter=kind.on_enter is not State.on_enter,
         on_exit=kind.on_exit is not State.on_exit,
+        decides=kind.next_state not in _ROUTES or getattr(state, "choose", None) is not None,
     )
+
+
+_ROUTES = (RoutedState.next_state, ReasoningState.next_state)
