@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Iterable
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, cast
@@ -143,12 +144,11 @@ async def forget(
     await _keep_replaced(user.log, choice, chosen)
     if user.journal is not None:
         if choice.everything:
-            for name in await sessions_of(user.journal, user.tenant):
-                await _delete(user.journal, name, user.tenant)
+            await _delete(user.journal, await sessions_of(user.journal, user.tenant), user.tenant)
         else:
             await _forget_in_sessions(user, choice, chosen, memory, running)
         if choice.conversation is not None:
-            await _delete(user.journal, choice.conversation, user.tenant)
+            await _delete(user.journal, [choice.conversation], user.tenant)
     if choice.everything:
         await user.log.clear()
     else:
@@ -185,17 +185,18 @@ async def forget_known(journal: Journal, tenant: str | None, text: str) -> None:
         await _forget_here(log, choice, chosen)
 
 
-async def _delete(journal: Journal, session: str, tenant: str | None) -> None:
-    """Delete a session that no run uses.
+async def _delete(journal: Journal, sessions: Collection[str], tenant: str | None) -> None:
+    """Delete sessions that no run uses.
 
     Raises:
-        LeaseHeldError: A run uses it.
+        LeaseHeldError: A run uses one; none was deleted.
     """
-    lease = await journal.acquire(session_key(session, tenant))
-    try:
-        await delete_session(journal, session, tenant=tenant)
-    finally:
-        await journal.release(lease)
+    async with AsyncExitStack() as leases:
+        for session in sessions:
+            lease = await journal.acquire(session_key(session, tenant))
+            leases.push_async_callback(journal.release, lease)
+        for session in sessions:
+            await delete_session(journal, session, tenant=tenant)
 
 
 async def _forget_in_sessions(

@@ -17,6 +17,7 @@ from agent_brain.memories import (
     RamJournal,
     SQLiteJournal,
     UserMemory,
+    list_sessions,
 )
 from agent_brain.testing import FakeMemory, ScriptedLLM
 from tests.memories.user.support import by_rules, day, said
@@ -127,6 +128,8 @@ async def test_a_run_in_progress_is_not_deleted_under_its_feet(tmp_path: Path) -
         user = UserMemory(journal=journal, tenant="ann")
         await user.remember("Likes tea")
         place = {"journal": journal, "session": "chat", "tenant": "ann"}
+        async with MessagesMemory(journal=journal, session="a", tenant="ann") as before:
+            await before.update([said("I like milk")])
         llm = ScriptedLLM(["Tea.", "Tea."])
         async with Brain("react", memory_options=place, llm=llm, user=user) as brain:
             async with brain.stream("What do I like?") as run:
@@ -135,7 +138,10 @@ async def test_a_run_in_progress_is_not_deleted_under_its_feet(tmp_path: Path) -
                     with pytest.raises(JournalError, match="in use"):
                         await user.forget(**which)
             assert [fact.text for fact in await user.facts()] == ["Likes tea"]
+            async with MessagesMemory(journal=journal, session="a", tenant="ann") as before:
+                assert [message.content for message in await before.dump()] == ["I like milk"]
             assert await user.forget(everything=True) == 1
+            assert await list_sessions(journal, tenant="ann") == []
 
 
 async def test_a_reader_only_recalls() -> None:
