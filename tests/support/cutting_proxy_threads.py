@@ -93,6 +93,9 @@ class CuttingProxy:
                             break
                         cut.set()  # the rest of the request is passed on, as it may be a long one
                     server.sendall(sent)
+                    if how == "unanswered":
+                        answers.join()
+                        break
             if how in ("never", "unanswered"):
                 ended.wait()
             for each in (client, server):
