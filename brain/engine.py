@@ -38,6 +38,7 @@ from agent_brain.memories.branches.kept import (
     is_branch_of,
 )
 from agent_brain.memories.control import SUSPENDED
+from agent_brain.memories.errors import STORE_ERRORS
 from agent_brain.memories.message import PARTIAL, Message
 from agent_brain.memories.runs.work import Here, here, work_here
 from agent_brain.memory_calls import MemoryCalls
@@ -385,6 +386,8 @@ class Engine:
         """
         failure = failure_of(error, node.name, type(node.state).__name__)
         report = self.record.report
+        if isinstance(error, STORE_ERRORS):  # before the memories of branches are closed
+            self.memory.note_store_failure(error)
         try:
             with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
                 await self._exit(node, stream)

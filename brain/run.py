@@ -14,6 +14,7 @@ from anyio.abc import AsyncResource
 
 from agent_brain.branch_run import continue_counts
 from agent_brain.common.aio import CLEANUP_SECONDS
+from agent_brain.common.errors import FinalError
 from agent_brain.common.ids import new_id
 from agent_brain.common.slots import set_slots_directly
 from agent_brain.default_model import models_of_run
@@ -277,9 +278,10 @@ class Run(AsyncResource, Generic[OutputT_co]):
                 pass
         return self.result
 
-    def note_store_failure(self) -> None:
+    def note_store_failure(self, error: FinalError) -> None:
         """Write nothing when the run is cancelled: another run beside it has lost the store."""
         self._store_failed = True
+        self._plan.memory.note_store_failure(error)
 
     def abandon(self) -> None:
         """Mark the run as left by its consumer: the next run waits until it is closed."""

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Self, TypeVar, Unpack, cast
 
 from pydantic import JsonValue, ValidationError
 
+from agent_brain.common.errors import FinalError
 from agent_brain.memories.base import Memory
 from agent_brain.memories.branches import forgetting, journaled
 from agent_brain.memories.branches.copying import (
@@ -557,8 +558,15 @@ class StoredMemory(Retagged, Exported):
     def reread(self) -> None:
         """Do the same at the next use."""
         if self.store.session is not None:
+            self.store.session.drop_held()
             self.store.session.doubt = None
             self.store.reread(adopt_control=True)
+
+    def note_store_failure(self, error: FinalError) -> None:
+        """Have every write of the run raise ``error``, in branches too; until it has ended."""
+        session = self.store.session
+        if session is not None and session.running and session.main.running:
+            session.main.failure = session.main.failure or error
 
     async def snapshot(self) -> Snapshot:
         """Return all that the memory holds; ``messages`` has the goal at its place."""

@@ -398,6 +398,9 @@ class ToolRound(Work):
                 outcome = await call_tool(action, self.tools, context, dry_run=control.dry_run)
             else:
                 outcome = await self._call_hooked(self._hooks, call, context)
+        except STORE_ERRORS as error:  # before the branches beside it are cancelled
+            self.memory.note_store_failure(error)
+            raise
         finally:
             here.reset(working)
         if isinstance(outcome.exception, InputNeeded) and self._asks:

@@ -289,9 +289,9 @@ class TeamRun(AsyncResource):
             turn.result = run.result
             if turn.result.stop_reason in OWN:
                 await self._answers.send(self._plan.members[turn.name], turn.result)
-        except STORE_ERRORS:
+        except STORE_ERRORS as error:
             for other in self._active.values():
-                other.note_store_failure()
+                other.note_store_failure(error)
             raise
         finally:
             del self._active[turn.name]

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
 
+from agent_brain.common.errors import FinalError
 from agent_brain.memories.branches.kept import (
     KeptBranches,
     Origin,
@@ -239,6 +240,17 @@ class RunMemory(ABC):
 
         Called when a run was ended by an error of its store. Does nothing by default.
         """
+
+    def note_store_failure(self, error: FinalError) -> None:
+        """Write nothing more in this run and its branches: a store has failed.
+
+        It leaves what a kill would leave.
+
+        Args:
+            error: The error of the store.
+        """
+        for memory in self.wrapped:
+            memory.note_store_failure(error)
 
     @property
     def wrapped(self) -> tuple[Memory, ...]:

@@ -17,6 +17,7 @@ from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, cast
 
+from agent_brain.common.errors import FinalError
 from agent_brain.common.secrets import get_logger
 from agent_brain.memories.errors import (
     JournalConflictError,
@@ -198,7 +199,7 @@ class Session:
         self.parent = parent
         around = parent or inside  # the session of the run that this one is a part of
         self.main: Session = self if around is None else around.main
-        self.failure: JournalError | None = None
+        self.failure: FinalError | None = None
         self.offset: int = 0 if parent is None else parent.last
         self.shared = shared
         self.history: History = history
@@ -266,6 +267,11 @@ class Session:
         if (call := call_here()) is not None:
             self._note_writer(call.action.id, entries)
         return self.last - len(entries) + 1
+
+    def drop_held(self) -> None:
+        """Forget what is held."""
+        self.last -= len(self.held)
+        self.held = []
 
     def _note_writer(self, call_id: str, entries: list[Entry]) -> None:
         """Note that a tool call has written ``entries``, which are the last ones."""
@@ -390,8 +396,7 @@ class Session:
         Raises:
             SessionConflictError: An append was interrupted, and another memory has written since.
         """
-        self.last -= len(self.held)
-        self.held = []
+        self.drop_held()
         last = self.offset + await self.journal.last(self.key)
         rows = await self.written() if last else Rows()
         if rows.seqs[-1:] > [last]:

@@ -637,7 +637,7 @@ class MessageStore:
         session = self.session
         if session is None:
             return
-        if session.doubt is None:
+        if session.doubt is None and session.main.failure is None:
             await session.flush()
         if session.owns_journal:
             await session.journal.aclose()

@@ -84,18 +84,20 @@ class CuttingProxy:
             cut, ended = threading.Event(), self._ended
             answers = threading.Thread(target=self._answer, args=(client, server, cut))
             answers.start()
+            how = ""
             with suppress(OSError):
                 while sent := client.recv(65536):
-                    if not self._is_due(sent):
-                        server.sendall(sent)
-                        continue
-                    if self.how in ("after", "unanswered"):
-                        cut.set()
-                        server.sendall(sent)
+                    if not cut.is_set() and self._is_due(sent):
+                        how = self.how
+                        if how in ("before", "never"):
+                            break
+                        cut.set()  # the rest of the request is passed on, as it may be a long one
+                    server.sendall(sent)
+                    if how == "unanswered":
                         answers.join()
-                    if self.how in ("never", "unanswered"):
-                        ended.wait()
-                    break
+                        break
+            if how in ("never", "unanswered"):
+                ended.wait()
             for each in (client, server):
                 with suppress(OSError):
                     each.shutdown(socket.SHUT_RDWR)
@@ -105,3 +107,5 @@ class CuttingProxy:
         with suppress(OSError):
             while (received := server.recv(65536)) and not cut.is_set():
                 client.sendall(received)
+            if cut.is_set() and self.how == "after":
+                client.shutdown(socket.SHUT_RDWR)

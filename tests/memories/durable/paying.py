@@ -15,11 +15,12 @@ from agent_brain.memories import Journal, JournalError
 from agent_brain.memories.store.session import is_branch
 from agent_brain.nets import MapState, Net, ParallelState
 from agent_brain.testing import ModelCall
-from agent_brain.tools import Action
+from agent_brain.tools import Action, ToolContext
 from tests.nets.models import FunctionLLM, last_user, text_of
 from tests.support.journals import MortalJournal
 
 SECRET = "postgres://ann:hunter2@db.example"
+OF_STORES = (SECRET, "Redis at", "journal at", "is locked", "free space")
 IN_DOUBT = "may or may not have taken effect"
 
 
@@ -48,23 +49,32 @@ class Life:
         self.result: Any = None
 
         @tool(requires_approval=kind.startswith("approval"))
-        async def pay(name: str) -> str:
+        async def pay(name: str, context: ToolContext) -> str:
             """Pay."""
-            self.paid[name] += 1
+            self.paid[f"{name}{self.payer_in(context)}"] += 1
             return f"paid {name}"
 
         self.pay = pay
 
+    def payer_in(self, context: ToolContext) -> str:
+        """Which of several that have one name pays."""
+        return ""
+
+    def look_at(self, call: ModelCall) -> None:
+        """Check that a model reads nothing of a store."""
+        seen = text_of(call.messages)
+        assert not [words for words in OF_STORES if words in seen]
+
     def _agent(self, call: ModelCall) -> Any:
         """Pays for whoever it was asked for."""
-        assert SECRET not in text_of(call.messages)
+        self.look_at(call)
         name = last_user(call.messages)[-1]
         results = [m.content for m in call.messages if m.role == "tool"]
         return "; ".join(results) or Action(name="pay", args={"name": name}, id=f"pay-{name}")
 
     def _lead(self, call: ModelCall) -> Any:
         """Calls an agent for each name, and pays too."""
-        assert SECRET not in text_of(call.messages)
+        self.look_at(call)
         results = [m.content for m in call.messages if m.role == "tool"]
         if results:
             return " | ".join(results)
@@ -95,7 +105,7 @@ class Life:
 
     def _named(self, name: str) -> Any:
         def reply(call: ModelCall) -> Any:
-            assert SECRET not in text_of(call.messages)
+            self.look_at(call)
             results = [m.content for m in call.messages if m.role == "tool"]
             return "; ".join(results) or Action(name="pay", args={"name": name}, id=f"pay-{name}")
 
@@ -104,7 +114,7 @@ class Life:
     async def _ask(self, item: str) -> str:
         return f"seen {item}"
 
-    async def go_on(self, brain: Brain) -> None:
+    async def go_on(self, brain: Any) -> None:
         """Begin the run, or continue it, until it has ended."""
         memory = brain.memory
         await memory.open()
@@ -122,7 +132,8 @@ class Life:
                 self.result = result
 
     @asynccontextmanager
-    async def process(self, journal: Journal) -> AsyncIterator[Brain]:
+    async def process(self, journal: Journal) -> AsyncIterator[Any]:
+        """What runs in one process: a brain, or a team."""
         async with MessagesMemory(journal=journal) as memory:
             yield self.brain(memory)
 
@@ -133,6 +144,9 @@ class Life:
         answer = self.result.answer
         assert SECRET not in answer
         assert "was not run:" not in answer, "a call was left behind"
+        left_out = (whole.paid - self.paid).total()
+        assert self.paid <= whole.paid
+        assert left_out <= answer.count(IN_DOUBT), "not paid, and nobody was told"
         if IN_DOUBT not in answer:
             assert (answer, self.paid) == (whole.result.answer, whole.paid)
         assert not [key for key in await store.sessions() if is_branch(key)]
@@ -154,9 +168,8 @@ async def record_of(store: Journal) -> list[str]:
     return text.splitlines()
 
 
-async def killed(life: Life, store: Journal, write: int, *, after: bool) -> None:
-    """Live until the process is killed at a write."""
-    journal = MortalJournal(store, write, after=after)
+async def killed(life: Life, journal: MortalJournal) -> None:
+    """Live until the process is killed."""
     try:
         async with life.process(journal) as brain:
             await life.go_on(brain)

@@ -17,6 +17,7 @@ import pytest
 from agent_brain.memories import Journal, JournalError, PostgresJournal, RedisJournal, SQLiteJournal
 from agent_brain.memories.journal.ram import RamJournal
 from tests.memories.durable.paying import Life, killed, record_of
+from tests.memories.durable.paying_agents import life_of
 from tests.support import postgres_server, redis_server
 from tests.support.cutting_proxy_threads import CuttingProxy
 from tests.support.journals import MortalJournal
@@ -24,22 +25,43 @@ from tests.support.thorough import THOROUGH, first_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyncio"])]
 
-KINDS = ["approval mapped", "approval parallel", "approval nested in branch"]
-ORDERED = KINDS[:2]  # one agent pays: the entries have the same order in every life
+ORDERED = {  # one agent works at a time: the entries have the same order in every life
+    "approval mapped": "a",
+    "approval parallel": "a",
+    "approval handoff": "ab",
+    "approval brains at once": "a",
+    "approval brains mapped": "a",
+    "approval plan": "ab",
+    "approval router": "ab",
+    "approval team": "a",
+    "tree": "ab",
+}
+KINDS = {  # and their agents
+    **ORDERED,
+    "approval nested in branch": "a",
+    "approval nested": "ab",
+    "approval handoff with brains": "ab",
+    "approval handoffs at once": "ab",
+    "approval handoff as a tool": "ab",
+    "approval debate": "ab",
+    "approval vote": "ab",
+    "team": "ab",
+}
+OFTEN = ("approval mapped", "approval parallel")  # the others are disturbed at fewer places
 AT_ONCE = 8  # lives: some wait for a server that does not answer
 Left = tuple[list[str], Counter[str]]  # what is stored, and what was paid
 
 
 async def left_by_kills(kind: str) -> tuple[Life, list[Left], int]:
     """A whole life, what kills before and behind each of its writes leave, and how many it has."""
-    whole, journal = Life(kind, "a"), MortalJournal(RamJournal())
+    whole, journal = life_of(kind, KINDS[kind]), MortalJournal(RamJournal())
     async with whole.process(journal) as brain:
         await whole.go_on(brain)
     left = []
     for write in range(1, journal.writes + 1):
         for after in (False, True):
-            life, store = Life(kind, "a"), RamJournal()
-            await killed(life, store, write, after=after)
+            life, store = life_of(kind, KINDS[kind]), RamJournal()
+            await killed(life, MortalJournal(store, write, after=after))
             left.append((await record_of(store), life.paid))
     return whole, left, journal.writes
 
@@ -109,17 +131,18 @@ def full(_: Path) -> Iterator[Trouble]:
 
 
 @pytest.mark.parametrize("trouble", [locked, full])
-@pytest.mark.parametrize("kind", first_of(KINDS, KINDS[-1]))
+@pytest.mark.parametrize("kind", first_of(KINDS, "approval nested in branch"))
 async def test_a_file_that_cannot_be_written(
     kind: str, trouble: Callable[[Path], Any], tmp_path: Path
 ) -> None:
     whole, left, writes = await left_by_kills(kind)
-    for write in range(1, writes + 1, 1 if THOROUGH else 7):
+    every = (1 if kind in OFTEN else 3) if THOROUGH else 7
+    for write in range(1, writes + 1, every):
         path = tmp_path / f"{write}.db"
         async with SQLiteJournal(path, busy_timeout=0.02, durability="os") as journal:
             await journal.last("s")  # the file is made
             with trouble(path) as (disturb, mend):
-                life = Life(kind, "a")
+                life = life_of(kind, KINDS[kind])
 
                 async def failed(life: Life = life, mend: Any = mend, at: int = write) -> None:
                     mend()
@@ -160,7 +183,7 @@ async def behind_a_proxy(store: str, how: str) -> AsyncIterator[tuple[Journal, J
             url += "?sslmode=disable&gssencmode=disable"
             async with (
                 PostgresJournal(target.geturl(), schema=schema) as direct,
-                PostgresJournal(url, schema=schema) as journal,
+                PostgresJournal(url, schema=schema, timeout=1 if silent else 30) as journal,
             ):
                 await direct.last("s")  # the tables are made
                 yield journal, direct, proxy
@@ -171,7 +194,7 @@ async def disturbed_at(
 ) -> tuple[int, int]:
     """Live with a fault at a request of the connection, 0 for none; return errors and requests."""
     async with behind_a_proxy(store, how) as (journal, direct, proxy):
-        life = Life(kind, "a")
+        life = life_of(kind, KINDS[kind])
 
         async def failed() -> None:
             proxy.mend()
@@ -194,17 +217,24 @@ FAULTS = [  # the store, what happens to a request, and to which: every one, eve
     ("postgres", "before", 9),
     ("postgres", "after", 11),
 ]
+HALF_OPEN = [  # a fault of these takes 11 seconds
+    ("approval mapped", "postgres", "never", 30),
+    ("approval team", "postgres", "unanswered", 12),
+]
+CASES = [(kind, *fault) for kind in KINDS for fault in FAULTS] + HALF_OPEN
 
 
-@pytest.mark.parametrize(("store", "how", "every"), FAULTS)
-@pytest.mark.parametrize("kind", first_of(KINDS, KINDS[0]))
+@pytest.mark.parametrize(
+    ("kind", "store", "how", "every"),
+    first_of(CASES, *CASES[: len(FAULTS)]),
+)
 async def test_a_request_that_a_server_does_not_answer(
     kind: str, store: str, how: str, every: int
 ) -> None:
     whole, left, _ = await left_by_kills(kind)
     _, requests = await disturbed_at(0, kind, store, how, left, whole)
     failed, at_once = 0, anyio.CapacityLimiter(AT_ONCE)
-    every *= 1 if kind in ORDERED else 3
+    every *= 1 if kind in OFTEN else 5
 
     async def try_at(request: int) -> None:
         nonlocal failed
