@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from typing import Any, NamedTuple
 
@@ -66,9 +66,9 @@ class Features:
         values: NDArray[Any] = self._table.rows[column]
         return values
 
-    def add(self, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Add rows, with the numbers of words as their lengths."""
-        added = np.array([*rows], ROW)
+    def add(self, columns: Sequence[Sequence[Any]]) -> None:
+        """Add rows as the columns of :data:`ROW`, with the numbers of words as their lengths."""
+        added = np.rec.fromarrays(columns, ROW)
         added["length"] = np.log1p(added["length"].astype(np.float64))
         self._table.extend(added)
         self._order = None

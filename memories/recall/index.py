@@ -85,26 +85,27 @@ class RecallIndex:
             for item in items:
                 if item.id not in self._rows:
                     added.setdefault(item.id, item)
-            self._lexical.add(item.text for item in added.values())
-            self._features.add(map(self._row, added.values()))
-            first = len(self._ids)
+            new, texts = added.values(), [item.text for item in added.values()]
+            said_by = dict.fromkeys((item.sender, item.role) for item in new)
+            speakers = {by: self._speaker(*by) for by in said_by}
+            columns: list[list[Any]] = [
+                [speakers[item.sender, item.role] for item in new],
+                [self._threads.add(item.thread) for item in new],
+                [np.nan if item.time is None else item.time.timestamp() for item in new],
+                [item.role in (None, "user") for item in new],
+                [*map(query_analysis.asks, texts)],
+                [len(passages(text)) for text in texts],
+                [*map(count_words, texts, self._lexical.add(texts))],
+            ]
+            self._features.add(columns)
+            self._rows.update((item_id, row) for row, item_id in enumerate(added, len(self._ids)))
             self._ids += added
-            self._rows.update(zip(added, range(first, len(self._ids)), strict=True))
 
-    def _row(self, item: Item) -> tuple[Any, ...]:
-        """Return the features of a message, in the order of :data:`ROW`."""
-        speaker = self._participants.add(item.sender)
-        if speaker == NOBODY and item.role is not None:
-            speaker = NOBODY - 1 - self._roles.add(item.role)
-        return (
-            speaker,
-            self._threads.add(item.thread),
-            np.nan if item.time is None else item.time.timestamp(),
-            item.role in (None, "user"),
-            query_analysis.asks(item.text),
-            len(passages(item.text)),
-            count_words(item.text),
-        )
+    def _speaker(self, sender: str | None, role: str | None) -> int:
+        speaker = self._participants.add(sender)
+        if speaker == NOBODY and role is not None:
+            speaker = NOBODY - 1 - self._roles.add(role)
+        return speaker
 
     def remove(self, ids: Iterable[str]) -> None:
         """Remove messages with every trace of them; unknown IDs are ignored."""

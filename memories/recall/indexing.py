@@ -7,10 +7,9 @@ log may change meanwhile, so each message is compared with the log when its piec
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from itertools import accumulate, islice
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -163,35 +162,31 @@ class Indexed(View):
             raise
 
     async def _index_piece(self) -> None:
-        log, ids = self.log, [*islice(self._waiting, PIECE)]
-        messages = log.peek_all(ids)
-        letters = [*accumulate(map(_letters, messages))]
-        count = max(bisect_right(letters, PIECE_LETTERS), 1)
-        ids, messages = ids[:count], messages[:count]
+        taken: dict[str, Message | str | None] = {}
+        letters = 0
+        for message_id in islice(self._waiting, PIECE):
+            message = self.log.peek(message_id)
+            text = message if isinstance(message, str | None) else message.content
+            letters += len(text or "")
+            if taken and letters > PIECE_LETTERS:
+                break
+            taken[message_id] = message
         if self.index is None:
             self.index = await anyio.to_thread.run_sync(_new_index)
         index = self.index
-        if count > ON_LOOP or letters[count - 1] > ON_LOOP_LETTERS:
-            texts = await anyio.to_thread.run_sync(_add, index, messages)
+        if len(taken) > ON_LOOP or letters > ON_LOOP_LETTERS:
+            texts = await anyio.to_thread.run_sync(_add, index, taken.values())
         else:
-            texts = _add(index, messages)
+            texts = _add(index, taken.values())
         if index is not self.index:  # there was a reset meanwhile
             return
-        now = zip(ids, messages, log.peek_all(ids), strict=True)
-        changed = {i for i, message, there in now if there is not message}
+        changed = {i for i, message in taken.items() if self.log.peek(i) is not message}
         if changed:  # they are indexed again if they still wait
             index.remove(changed)
             texts = {i: text for i, text in texts.items() if i not in changed}
-        for message_id in ids:
-            if message_id not in changed:
-                self._waiting.pop(message_id, None)
+        for message_id in taken.keys() - changed:
+            self._waiting.pop(message_id, None)
         self.vectors.add(texts)
-
-
-def _letters(message: Message | str | None) -> int:
-    if isinstance(message, str):
-        return len(message)
-    return 0 if message is None else len(message.content)
 
 
 def is_recalled(message: Message) -> bool:
@@ -212,7 +207,7 @@ def _fields(line: str) -> dict[str, Any]:
         JournalError: It is not a message.
     """
     try:
-        fields: dict[str, Any] = from_json(line)
+        fields: dict[str, Any] = from_json(line, cache_strings="keys")
         time = fields.pop("occurred_at", None) or fields["created_at"]
         fields["created_at"] = datetime.fromisoformat(time)
     except (ValueError, KeyError, TypeError):

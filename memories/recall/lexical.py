@@ -69,23 +69,24 @@ class LexicalIndex:
         self._lengths: GrowableArray[np.int64] = GrowableArray(np.int64)
         self._uses: NDArray[np.intp] | None = None  # of each term, once they were counted
 
-    def add(self, texts: Iterable[str]) -> None:
-        """Add rows with these texts.
+    def add(self, texts: Iterable[str]) -> list[int]:
+        """Add rows with these texts; return how many words between spaces each has.
 
         A text is only cut at spaces, as cutting it into runs takes several times as long; that is
         done once for each word as it is written.
         """
         found: list[int] = []
-        lengths = []
+        counts, ends, known = [], [0], self._words
         for text in texts:
-            before = len(found)
-            for word in text.split():
-                numbers = self._words.get(word)
-                found += self._numbered(word) if numbers is None else numbers
-            lengths.append(len(found) - before)
+            words = text.split()
+            for word in words:
+                found += known[word] if word in known else self._numbered(word)
+            counts.append(len(words))
+            ends.append(len(found))
         self._terms.extend(found)
-        self._lengths.extend(lengths)
+        self._lengths.extend(np.diff(ends))
         self._uses = None
+        return counts
 
     def _numbered(self, word: str) -> tuple[int, ...]:
         numbers = []

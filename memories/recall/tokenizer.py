@@ -119,13 +119,17 @@ def terms(text_runs: Iterable[str]) -> list[str]:
     return [term for term in found if term]
 
 
-def count_words(text: str) -> int:
+def count_words(text: str, spaced: int) -> int:
     """Return about how many words there are, with function words.
 
     Two characters of a script without spaces count as one.
+
+    Args:
+        text: The text.
+        spaced: How many words there are between spaces.
     """
     if text.isascii():
-        return len(text.split()) if _ALPHANUMERIC.search(text) else 0
+        return spaced if _ALPHANUMERIC.search(text) else 0
     return sum(map(_word_count, runs(text)))
 
 

@@ -92,10 +92,6 @@ class MessageLog:
         """Return the message with this ID as it is here, maybe as JSON text, or None."""
         return self._messages.get(message_id)
 
-    def peek_all(self, ids: Iterable[str]) -> list[Message | str | None]:
-        """Return the messages with these IDs as :meth:`peek` does."""
-        return [*map(self._messages.get, ids)]
-
     def pinned(self) -> list[str]:
         """Return the IDs of pinned messages, in order, without decoding the others."""
         return [
