@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 from agent_brain.common.text import clean
 from agent_brain.memories.errors import MemoryUseError
-from agent_brain.memories.journal.entry import Entry, encode
-
-Line: TypeAlias = tuple[Entry, str]  # an entry, and its data as JSON text
+from agent_brain.memories.journal.entry import Entry, Line, Lines, encode, to_milliseconds
 
 NESTED = 200  # how deep data may be nested: the parser of messages reads no more
 _HAS_PARTS = (dict, list, tuple)
@@ -27,24 +25,32 @@ def checked_session(session: object) -> str:
     return session
 
 
-def as_list(entries: Iterable[Entry]) -> list[Entry]:
+def as_list(entries: Iterable[Entry]) -> Sequence[Entry]:
     """Return entries to append or load, which the caller may change meanwhile.
 
     Raises:
         MemoryUseError: They are not several.
     """
+    if isinstance(entries, Lines):
+        return entries
     if type(entries) is not list and not isinstance(entries, Iterable):
         raise MemoryUseError(f"Entries are given in a list, [Entry(…)], not {entries!r:.200}")
     return [*entries]
 
 
-def to_lines(entries: Iterable[Entry]) -> list[Line]:
-    """Return entries to append, each with its data as text that any database can store.
+def to_lines(entries: Iterable[Entry], *, timed: bool = False) -> list[Line]:
+    """Return entries to append, with their data as text that any database can store.
+
+    Args:
+        entries: The entries.
+        timed: With their times.
 
     Raises:
         MemoryUseError: One is not an entry, its kind or version cannot be stored, or its data is
             not JSON, or nested too deeply to be read again.
     """
+    if isinstance(entries, Lines):
+        return entries.lines
     lines: list[Line] = []
     for place, entry in enumerate(entries):
         if not isinstance(entry, Entry):
@@ -76,7 +82,9 @@ def to_lines(entries: Iterable[Entry]) -> list[Line]:
                 f"The data of entry {place} ({entry.kind!r}) is not JSON: {error}. Give text, "
                 "numbers, True, False, None, lists, and dicts whose keys are texts"
             ) from error
-        lines.append((entry, line if line.isascii() else clean(line)))
+        time = to_milliseconds(entry.time) if timed and entry.time else None
+        text = line if line.isascii() else clean(line)
+        lines.append((entry.seq, entry.kind, entry.version, time, entry.retired, text))
     return lines
 
 
@@ -86,15 +94,14 @@ def to_loaded_lines(entries: Iterable[Entry]) -> list[Line]:
     Raises:
         MemoryUseError: As :func:`to_lines`, or the numbers do not grow.
     """
-    lines = to_lines(entries)
+    lines = to_lines(entries, timed=True)
     before = 0
-    for entry, _ in lines:
-        if type(entry.seq) is not int or not before < entry.seq < 2**53:
+    for seq, *_ in lines:
+        if type(seq) is not int or not before < seq < 2**53:
             raise MemoryUseError(
-                f"load() takes entries whose numbers grow from 1, and {entry.seq!r} follows "
-                f"{before}"
+                f"load() takes entries whose numbers grow from 1, and {seq!r} follows {before}"
             )
-        before = entry.seq
+        before = seq
     return lines
 
 

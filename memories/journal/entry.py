@@ -17,6 +17,11 @@ from agent_brain.common.slots import set_slots_directly
 from agent_brain.common.text import clean
 
 Row: TypeAlias = tuple[int, str, str]  # an entry as it is stored: seq, kind, data as JSON text
+Line: TypeAlias = tuple[int, str, int, int | None, bool, str]
+"""An entry to be written: seq, kind, version, time in milliseconds, retired, data as JSON text.
+
+Unlike an object, a tuple of these is nothing that Python's garbage collector has to look at.
+"""
 FREED = 5_000  # entries at once
 encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
@@ -46,6 +51,33 @@ class Entry:
 set_slots_directly(Entry)
 
 
+class Lines(Sequence[Entry]):
+    """Entries whose data is text: each is an object only while it is used.
+
+    All of them as objects would make Python's garbage collector stop the event loop.
+
+    Args:
+        lines: The entries, whose data can be stored.
+    """
+
+    def __init__(self, lines: list[Line]) -> None:
+        self.lines = lines
+
+    @overload
+    def __getitem__(self, at: int) -> Entry: ...
+    @overload
+    def __getitem__(self, at: slice) -> Lines: ...
+    def __getitem__(self, at: int | slice) -> Entry | Lines:
+        if isinstance(at, slice):
+            return Lines(self.lines[at])
+        seq, kind, version, time, retired, line = self.lines[at]
+        when = None if time is None else from_milliseconds(time)
+        return Entry(kind, from_line(line), seq, version, when, retired)
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+
 class Rows(Sequence[Row]):
     """Rows as three columns, which take less time and memory than a tuple for each row.
 
@@ -65,11 +97,10 @@ class Rows(Sequence[Row]):
 
     def extend(self, rows: Iterable[Row]) -> None:
         """Append ``rows``."""
-        columns = [*zip(*rows, strict=True)]
-        if columns:
-            self.seqs.extend(columns[0])
-            self.kinds.extend(map(sys.intern, columns[1]))
-            self.lines.extend(columns[2])
+        for seq, kind, line in rows:
+            self.seqs.append(seq)
+            self.kinds.append(sys.intern(kind))
+            self.lines.append(line)
 
     def without(self, kinds: Collection[str]) -> Rows:
         """Return the rows that are of none of ``kinds``."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from anyio import to_thread
 
-from agent_brain.common.slots import set_slots_directly
 from agent_brain.memories.errors import JournalError
 from agent_brain.memories.journal.base import Journal, SessionRecord, conflict, held, lost
 from agent_brain.memories.journal.checks import (
@@ -25,25 +24,13 @@ from agent_brain.memories.journal.entry import (
     Rows,
     from_line,
     from_milliseconds,
-    to_milliseconds,
 )
 from agent_brain.memories.journal.lease import Holder, Lease
 from agent_brain.memories.store.many import ON_LOOP, in_thread_if_many
 
-
-@dataclass(frozen=True, slots=True)
-class _Stored:
-    kind: str
-    line: str
-    version: int
-    time: int
-    retired: bool = False
-
-
+# kind, data, version, time, retired; the garbage collector does not look at such tuples
+_Stored: TypeAlias = tuple[str, str, int, int, bool]
 _Numbered: TypeAlias = dict[int, _Stored]  # in order
-
-
-set_slots_directly(_Stored)
 
 
 @dataclass(slots=True)
@@ -53,36 +40,37 @@ class _Session:
 
 
 def _to_store(entries: Sequence[Entry]) -> list[_Stored]:
-    now, stored = int(time.time() * 1000), []
-    for entry, line in to_lines(entries):
-        stored.append(_Stored(entry.kind, line, entry.version, now))
-    return stored
+    now = int(time.time() * 1000)
+    return [(kind, line, version, now, False) for _, kind, version, _, _, line in to_lines(entries)]
 
 
 def _to_load(entries: Sequence[Entry]) -> dict[int, _Stored]:
     now, found = int(time.time() * 1000), {}
-    for entry, line in to_loaded_lines(entries):
-        at = to_milliseconds(entry.time) if entry.time else now
-        found[entry.seq] = _Stored(entry.kind, line, entry.version, at, entry.retired)
+    for seq, kind, version, at, retired, line in to_loaded_lines(entries):
+        found[seq] = (kind, line, version, now if at is None else at, retired)
     return found
 
 
 def _entries(found: _Numbered) -> list[Entry]:
     return [
-        Entry(s.kind, from_line(s.line), seq, s.version, from_milliseconds(s.time), s.retired)
-        for seq, s in found.items()
+        Entry(kind, from_line(line), seq, version, from_milliseconds(at), retired)
+        for seq, (kind, line, version, at, retired) in found.items()
     ]
 
 
 def _rows(found: _Numbered) -> Rows:
     rows = Rows()
-    for seq, stored in found.items():
+    for seq, (kind, line, version, *_) in found.items():
         rows.seqs.append(seq)
-        rows.kinds.append(stored.kind)
-        rows.lines.append(stored.line)
-        if stored.version != 1:
-            rows.versions[seq] = stored.version
+        rows.kinds.append(kind)
+        rows.lines.append(line)
+        if version != 1:
+            rows.versions[seq] = version
     return rows
+
+
+def _is_retired(stored: _Stored) -> bool:
+    return stored[4]
 
 
 class RamJournal(Journal):
@@ -150,7 +138,7 @@ class RamJournal(Journal):
             seqs.append(seq)
         found: _Numbered = {}
         for seq in reversed(seqs):
-            if history or not entries[seq].retired:
+            if history or not _is_retired(entries[seq]):
                 found[seq] = entries[seq]
         return found
 
@@ -178,9 +166,10 @@ class RamJournal(Journal):
         """See :meth:`Journal.retire`."""
         known = self._find(session)
         entries = {} if known is None else known.entries
-        going = [seq for seq in checked_seqs(seqs) if seq in entries and not entries[seq].retired]
+        known_seqs = [seq for seq in checked_seqs(seqs) if seq in entries]
+        going = [seq for seq in known_seqs if not _is_retired(entries[seq])]
         for seq in going:
-            entries[seq] = replace(entries[seq], retired=True)
+            entries[seq] = (*entries[seq][:4], True)
         return len(going)
 
     async def trim(self, session: str, before: int | None = None, *, scrub: bool = False) -> int:
@@ -191,7 +180,7 @@ class RamJournal(Journal):
         going = [
             seq
             for seq, stored in entries.items()
-            if stored.retired and (before is None or seq < before)
+            if _is_retired(stored) and (before is None or seq < before)
         ]
         return await self.delete(session, going, scrub=scrub)
 
@@ -227,7 +216,7 @@ class RamJournal(Journal):
         found = []
         for key in await self.sessions(prefix):
             known = self._sessions[key]
-            times = [from_milliseconds(stored.time) for stored in known.entries.values()]
+            times = [from_milliseconds(stored[3]) for stored in known.entries.values()]
             first, newest = (min(times), max(times)) if times else (None, None)
             found.append(SessionRecord(key, first, newest, len(times), known.last))
         return found

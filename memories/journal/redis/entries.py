@@ -8,15 +8,14 @@ from hashlib import sha1
 
 from agent_brain.memories.errors import JournalError
 from agent_brain.memories.journal.base import SessionRecord
-from agent_brain.memories.journal.checks import Line
 from agent_brain.memories.journal.entry import (
     Entry,
+    Line,
     Rows,
     checksum,
     from_line,
     from_milliseconds,
     seal,
-    to_milliseconds,
 )
 
 RETIRED = ord("1")
@@ -94,16 +93,16 @@ def pack(session: str, lines: Iterable[Line], now: int, after: int | None = None
     """
     start = checksum(session)
     parts = []
-    for place, (entry, line) in enumerate(lines, 1):
-        seq = entry.seq if after is None else after + place
-        time = now if after is not None or entry.time is None else to_milliseconds(entry.time)
-        check = seal(start, seq, entry.kind, entry.version, time, line)
+    for place, (own, kind, version, written, _, line) in enumerate(lines, 1):
+        seq = own if after is None else after + place
+        time = now if after is not None or written is None else written
+        check = seal(start, seq, kind, version, time, line)
         # JSON text has no NUL; a kind may have one, so it is the last
-        text = f"{seq}\0{entry.version}\0{time}\0{check}\0{line}\0{entry.kind}"
+        text = f"{seq}\0{version}\0{time}\0{check}\0{line}\0{kind}"
         try:
             data = text.encode()
         except UnicodeEncodeError as error:
-            raise JournalError(f"The kind {entry.kind!r} cannot be encoded: {error}") from None
+            raise JournalError(f"The kind {kind!r} cannot be encoded: {error}") from None
         parts += [len(data).to_bytes(4, "big"), data]
     return b"".join(parts)
 

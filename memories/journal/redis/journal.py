@@ -21,7 +21,6 @@ from agent_brain.memories.journal.base import (
     lost,
 )
 from agent_brain.memories.journal.checks import (
-    Line,
     as_list,
     checked_after,
     checked_seqs,
@@ -30,7 +29,7 @@ from agent_brain.memories.journal.checks import (
     to_lines,
     to_loaded_lines,
 )
-from agent_brain.memories.journal.entry import Entry, Rows, to_milliseconds
+from agent_brain.memories.journal.entry import Entry, Line, Rows
 from agent_brain.memories.journal.lease import Holder, Lease, Owner
 from agent_brain.memories.journal.redis import scripts
 from agent_brain.memories.journal.redis.entries import Columns, pack, read_head
@@ -295,13 +294,13 @@ class RedisJournal(ThreadedJournal):
         self, keys: Sequence[str], session: str, lines: Sequence[Line]
     ) -> tuple[int, int, int, int, int]:
         """Send entries; return their last number, how many are live and retired, and the times."""
-        parts = [[i for i in lines if not i[0].retired], [i for i in lines if i[0].retired]]
-        times = [to_milliseconds(e.time) for e, _ in lines if e.time] or [_now()]
+        parts = [[line for line in lines if line[4] == retired] for retired in (False, True)]
+        times = [time for *_, time, _, _ in lines if time is not None] or [_now()]
         for key, part in zip(keys[6:], parts, strict=True):
             for start in range(0, len(part), STAGED):
                 text = pack(session, part[start : start + STAGED], _now())
                 self._server.run(scripts.STAGE, [*keys[:6], key], session, text)
-        return lines[-1][0].seq, len(parts[0]), len(parts[1]), min(times), max(times)
+        return lines[-1][0], len(parts[0]), len(parts[1]), min(times), max(times)
 
     def _unstage(self, keys: Sequence[str]) -> None:
         with suppress(JournalError):  # Redis removes them later then

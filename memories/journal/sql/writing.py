@@ -8,8 +8,7 @@ from dataclasses import replace
 from agent_brain.common.secrets import get_logger
 from agent_brain.memories.errors import JournalDamagedError
 from agent_brain.memories.journal.base import conflict, held, lost
-from agent_brain.memories.journal.checks import Line
-from agent_brain.memories.journal.entry import to_line, to_milliseconds
+from agent_brain.memories.journal.entry import Line, to_line
 from agent_brain.memories.journal.lease import Lease
 from agent_brain.memories.journal.sql import entries as stored
 from agent_brain.memories.journal.sql import sessions
@@ -47,8 +46,8 @@ def append(
     now = max(record.now, record.counts.updated)
     first = record.counts.last + 1
     added: list[New] = [
-        (False, seq, entry.kind, entry.version, now, line)
-        for seq, (entry, line) in enumerate(entries, first)
+        (False, seq, kind, version, now, line)
+        for seq, (_, kind, version, _, _, line) in enumerate(entries, first)
     ]
     stored.write(tx, key, added)
     counts = _with(record, added)
@@ -58,7 +57,7 @@ def append(
 
 def _ends_with(tx: Transaction, key: Key, counts: Counts, entries: Sequence[Line]) -> bool:
     """Return whether the last entries of a session are these."""
-    wanted = [(entry.kind, entry.version, line) for entry, line in entries]
+    wanted = [(kind, version, line) for _, kind, version, _, _, line in entries]
     after = counts.last - len(entries)
     found, _ = stored.read_page(tx, key, counts, after, len(entries), history=False)
     return [(entry.kind, entry.version, to_line(entry.data)) for entry in found] == wanted
@@ -73,9 +72,8 @@ def _load(tx: Transaction, key: Key, entries: Sequence[Line]) -> None:
         return
     record = _ready(tx, key, record)
     added: list[New] = [
-        (e.retired, e.seq, e.kind, e.version, to_milliseconds(e.time) if e.time else now, line)
-        for now in [record.now]
-        for e, line in entries
+        (retired, seq, kind, version, record.now if time is None else time, line)
+        for seq, kind, version, time, retired, line in entries
     ]
     stored.write(tx, key, added)
     counts = _with(record, added)
