@@ -62,7 +62,7 @@ from agent_brain.memories.store.filters import (
     checked_text,
     names,
 )
-from agent_brain.memories.store.many import in_thread_if_many
+from agent_brain.memories.store.many import ON_LOOP, in_thread_if_many
 from agent_brain.memories.store.options import JournalLike
 from agent_brain.memories.store.repeats import unrepeated
 from agent_brain.memories.store.retagging import Retagged, Retagging
@@ -570,7 +570,22 @@ class StoredMemory(Retagged, Exported):
 
     async def snapshot(self) -> Snapshot:
         """Return all that the memory holds; ``messages`` has the goal at its place."""
-        messages = await self._all()
+        return await self._snapshot(await self._all())
+
+    async def snapshot_held(self) -> Snapshot:
+        """Return the same, with messages that are decoded when they are read, if there are many.
+
+        A subclass that replaces :meth:`snapshot` is asked for all of them.
+        """
+        kind = type(self)
+        await self._settle()
+        if self.store.log.encoded <= ON_LOOP or is_replaced(
+            kind, "snapshot", kind.snapshot, "_snapshot"
+        ):
+            return await self.snapshot()
+        return await self._snapshot(self.store.log.held())
+
+    async def _snapshot(self, messages: Sequence[Message]) -> Snapshot:
         return Snapshot.trusted(
             goal=await self.goal(),
             messages=messages,

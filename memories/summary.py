@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Unpack, cast
 
@@ -264,9 +264,9 @@ class SummaryMemory(StoredMemory):
         half = max_tokens // 2
         return max(1, min(most, max(half - self._counter(INTRODUCTION), half // 2)))
 
-    async def snapshot(self) -> Snapshot:
+    async def _snapshot(self, messages: Sequence[Message]) -> Snapshot:
         """Return all that the memory holds, with the IDs of what the summary covers."""
-        snapshot = await super().snapshot()
+        snapshot = await super()._snapshot(messages)
         state = snapshot.views.get(SUMMARY)
         if isinstance(state, dict):
             state["ids"] = cast("list[JsonValue]", self.summarised)

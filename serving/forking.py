@@ -15,6 +15,7 @@ from agent_brain.errors import BrainUseError, StepNotFoundError
 from agent_brain.memories.journal.entry import Entry
 from agent_brain.memories.sessions.copies import SessionCopy, copy_at
 from agent_brain.memories.store.events import MESSAGES
+from agent_brain.memories.store.many import in_thread_if_many
 from agent_brain.memories.store.session import Session as StoredSession
 from agent_brain.memories.store.session import entries_of
 from agent_brain.serving.catalog import make_title
@@ -109,13 +110,17 @@ async def copy_as_of(session: Session, number: int, edits: Edits) -> SessionCopy
     """
     stored = kept_by(session)
     copied = await copy_at(stored.journal, stored.key, number)
-    step = next((e for e in copied.entries if e.seq == number and e.kind == "step"), None)
+    last_first = reversed(copied.entries)
+    step = next((e for e in last_first if e.seq == number and e.kind == "step"), None)
     if step is None:
         raise no_step(session.id, number)
     control = cast("dict[str, Any]", step.data)
     if not (edits.messages or edits.calls):
         return copied
-    changed = _Editing(edits, control).change([e for e in copied.entries if e.seq <= number])
+    editing = _Editing(edits, control)
+    changed = await in_thread_if_many(
+        copied.entries, lambda entries: editing.change([e for e in entries if e.seq <= number])
+    )
     if not _asks_inside(control):
         return SessionCopy(changed)
     return SessionCopy([*changed, *copied.entries[len(changed) :]], copied.branches)

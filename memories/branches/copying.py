@@ -106,13 +106,13 @@ class Fork(Copying):
 
     async def stored(self, memory: M, whole: Memory | None = None) -> M:
         """See :meth:`Copying.stored`."""
-        snapshot = await (whole or memory).snapshot()
+        snapshot = await (memory.snapshot_held() if whole is None else whole.snapshot())
         self._step = memory.step_place
         return await self._fork(memory, snapshot)
 
     async def long_term(self, memory: M) -> M:
         """See :meth:`Copying.long_term`."""
-        return await self._fork(memory, await memory.snapshot())
+        return await self._fork(memory, await memory.snapshot_held())
 
     async def _fork(self, memory: M, snapshot: Snapshot) -> M:
         own = memory.store.session

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from anyio import to_thread
+from anyio.lowlevel import checkpoint
 
 from agent_brain.memories.errors import JournalError
-from agent_brain.memories.journal.base import Journal, SessionRecord, conflict, held, lost
+from agent_brain.memories.journal.base import (
+    PAGE,
+    Journal,
+    SessionRecord,
+    conflict,
+    held,
+    lost,
+)
 from agent_brain.memories.journal.checks import (
     as_list,
     checked_after,
     checked_seqs,
     checked_session,
+    checked_size,
     to_lines,
     to_loaded_lines,
 )
@@ -121,6 +130,17 @@ class RamJournal(Journal):
         """See :meth:`Journal.read`."""
         found = self._after(session, after, history=history)
         return await in_thread_if_many(found, _entries)
+
+    async def pages(
+        self, session: str, after: int = 0, *, history: bool = False, size: int = PAGE
+    ) -> AsyncGenerator[list[Entry], None]:
+        """See :meth:`Journal.pages`; other tasks run before each page."""
+        checked_size(size)
+        found = self._after(session, after, history=history)
+        seqs = [*found]
+        for start in range(0, len(seqs), size):
+            await checkpoint()
+            yield _entries({seq: found[seq] for seq in seqs[start : start + size]})
 
     async def rows(self, session: str, after: int = 0, *, history: bool = False) -> Rows:
         """See :meth:`Journal.rows`."""

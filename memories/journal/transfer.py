@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterab
 from contextlib import aclosing
 from typing import Annotated, Any, Literal
 
+from anyio.lowlevel import checkpoint
 from pydantic import (
     AwareDatetime,
     BaseModel,
@@ -19,9 +20,10 @@ from pydantic import (
 
 from agent_brain.memories.errors import JournalError
 from agent_brain.memories.journal.base import Journal
-from agent_brain.memories.journal.entry import Entry
+from agent_brain.memories.journal.checks import to_lines
+from agent_brain.memories.journal.entry import Entry, Line, Lines
 from agent_brain.memories.sessions.copies import SessionCopy, branch_keys
-from agent_brain.memories.store.session import branch_place, entries_of, is_session_key
+from agent_brain.memories.store.session import FEW, branch_place, entries_of, is_session_key
 
 FORMAT = "agent-brain session"
 VERSION = 1
@@ -78,7 +80,7 @@ async def export_session(journal: Journal, session: str) -> AsyncIterator[str]:
     for key in (session, *branches):
         if key != session:
             yield _dump({"branch": branch_place(session, key)})
-        async for entry in entries_of(journal, key):
+        async for entry in entries_of(journal, key, size=FEW):
             count += 1
             yield _entry_line(entry)
     yield _dump({"entries": count, "branches": len(branches)})
@@ -146,12 +148,14 @@ async def _read_session(lines: AsyncIterable[str]) -> tuple[str, SessionCopy]:
     Raises:
         JournalError: A line is wrong or missing.
     """
-    entries: list[Entry] = []
-    branches: dict[tuple[str, ...], list[Entry]] = {}
+    entries: list[Line] = []
+    branches: dict[tuple[str, ...], list[Line]] = {}
     header: _Header | None = None
     into, number, end = entries, 0, None
     async for line in lines:
         number += 1
+        if number % FEW == 0:
+            await checkpoint()
         if not line.strip():
             continue
         if end is not None:
@@ -165,27 +169,28 @@ async def _read_session(lines: AsyncIterable[str]) -> tuple[str, SessionCopy]:
         elif isinstance(found, _BranchLine):
             into = _begin_branch(number, tuple(found.branch), branches)
         else:
-            into.append(_entry_of(number, found, into))
+            into += to_lines([_entry_of(number, found, into)], timed=True)
     if header is None:
         raise JournalError("There is no session: the first line says what it is")
     came = len(entries) + sum(map(len, branches.values()))
     if end is None:
         raise _wrong(number, f"the session is cut off after {came} entries")
     _check_end(*end, came, len(branches))
-    return header.session, SessionCopy(entries, branches)
+    inside = {place: Lines(some) for place, some in branches.items()}
+    return header.session, SessionCopy(Lines(entries), inside)
 
 
 def _begin_branch(
-    number: int, place: tuple[str, ...], branches: dict[tuple[str, ...], list[Entry]]
-) -> list[Entry]:
+    number: int, place: tuple[str, ...], branches: dict[tuple[str, ...], list[Line]]
+) -> list[Line]:
     if place in branches:
         raise _wrong(number, f"branch {'/'.join(place)!r} comes twice")
     return branches.setdefault(place, [])
 
 
-def _entry_of(number: int, found: _EntryLine, before: list[Entry]) -> Entry:
-    if before and found.seq <= before[-1].seq:
-        raise _wrong(number, f"number {found.seq} comes after {before[-1].seq}")
+def _entry_of(number: int, found: _EntryLine, before: list[Line]) -> Entry:
+    if before and found.seq <= before[-1][0]:
+        raise _wrong(number, f"number {found.seq} comes after {before[-1][0]}")
     return Entry(found.kind, found.data, found.seq, found.version, found.time, found.retired)
 
 

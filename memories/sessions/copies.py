@@ -13,9 +13,11 @@ from agent_brain.common.ids import new_id
 from agent_brain.common.secrets import get_logger
 from agent_brain.memories.errors import JournalError
 from agent_brain.memories.journal.base import Journal, conflict, name_of
-from agent_brain.memories.journal.entry import Entry
+from agent_brain.memories.journal.checks import to_lines
+from agent_brain.memories.journal.entry import Entry, Line, Lines
 from agent_brain.memories.store.kinds import NOTED
 from agent_brain.memories.store.session import (
+    FEW,
     below,
     branch_key,
     branch_place,
@@ -35,11 +37,11 @@ class SessionCopy:
     """A session with its branches, to be written somewhere else.
 
     Attributes:
-        entries: Its entries, with its history.
+        entries: Its entries, with its history. Many are text until they are used.
         branches: Those of its branches.
     """
 
-    entries: list[Entry]
+    entries: Sequence[Entry]
     branches: Branches = field(default_factory=dict)
 
     async def write(self, journal: Journal, key: str, *, replace: bool = False) -> None:
@@ -74,22 +76,23 @@ async def copy_at(
         step: The number of the last entry, which is a step; None for all entries and branches.
         place: The place of the step after it, if no entry of the session says so.
     """
-    entries: list[Entry] = []
     if step is None:
         return SessionCopy(await read_entries(journal, key), await _read_branches(journal, key))
-    calls: list[Entry] = []
+    lines: list[Line] = []
+    calls: list[Line] = []
     async with aclosing(entries_of(journal, key)) as found:
         async for entry in found:
-            if entry.seq <= step:  # what is history now was not when it was the last one
-                entries.append(replace(entry, retired=False))
-            elif entry.kind == "step":
+            if entry.seq > step and entry.kind == "step":
                 break
-            elif entry.kind in NOTED:
-                calls.append(replace(entry, retired=False))
+            if entry.seq <= step or entry.kind in NOTED:
+                # what is history now was not when it was the last one
+                line = to_lines([replace(entry, retired=False)], timed=True)
+                (lines if entry.seq <= step else calls).extend(line)
+    entries = Lines(lines)
     if place is None and entries and entries[-1].kind == "step":
         place = step_place(cast("dict[str, Any]", entries[-1].data))
     branches = await _read_branches(journal, branch_key(key, *place), key) if place else {}
-    return SessionCopy(entries + calls if branches else entries, branches)
+    return SessionCopy(Lines(lines + calls) if branches else entries, branches)
 
 
 async def branch_keys(journal: Journal, key: str) -> list[str]:
@@ -97,9 +100,12 @@ async def branch_keys(journal: Journal, key: str) -> list[str]:
     return await journal.sessions(below(key)) if is_session_key(key) else []
 
 
-async def read_entries(journal: Journal, key: str) -> list[Entry]:
+async def read_entries(journal: Journal, key: str) -> Sequence[Entry]:
     """Return the entries of a session, with its history."""
-    return [entry async for entry in entries_of(journal, key)]
+    lines: list[Line] = []
+    async for entry in entries_of(journal, key, size=FEW):
+        lines += to_lines([entry], timed=True)
+    return Lines(lines)
 
 
 async def _read_branches(journal: Journal, key: str, session: str | None = None) -> Branches:

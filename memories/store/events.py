@@ -10,10 +10,11 @@ from typing import Any, TypeAlias, get_args
 from pydantic import JsonValue
 
 from agent_brain.common.slots import set_slots_directly
-from agent_brain.memories.journal.entry import Entry, Row, Rows
+from agent_brain.memories.journal.checks import to_lines
+from agent_brain.memories.journal.entry import Entry, Line, Lines, Row, Rows
 from agent_brain.memories.message import Message
 from agent_brain.memories.store.kinds import LASTING, VERSIONS
-from agent_brain.memories.store.log import decode, id_of, unreadable
+from agent_brain.memories.store.log import Held, decode, id_of, unreadable
 
 MESSAGES = ("part", "message")
 
@@ -246,6 +247,25 @@ def entries_of(changes: Iterable[Change]) -> list[Entry]:
         for kind, data in change.entries():
             entries.append(Entry(kind, data, 0, VERSIONS[kind]))
     return entries
+
+
+def lines_of(changes: Iterable[Change]) -> Lines:
+    """Return changes as journal entries, as :func:`entries_of`, without an object for each."""
+    lines: list[Line] = []
+    for change in changes:
+        if not isinstance(change, Added):
+            lines += to_lines(entries_of([change]))
+            continue
+        messages, last = change.messages, len(change.messages) - 1
+        for at in range(len(messages)):
+            kind = MESSAGES[at == last]
+            found = messages.found[at] if isinstance(messages, Held) else messages[at]
+            if isinstance(found, str):
+                lines.append((0, kind, VERSIONS[kind], None, False, found))
+            else:
+                data = found.model_dump(mode="json", exclude_defaults=True)
+                lines += to_lines([Entry(kind, data, 0, VERSIONS[kind])])
+    return Lines(lines)
 
 
 def size_of(change: Change) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -18,6 +18,7 @@ from agent_brain.memories.errors import MemoryUseError, SnapshotError
 from agent_brain.memories.message import Message
 from agent_brain.memories.store.erasure import Erasure, forget_in_control
 from agent_brain.memories.store.events import Added, Change, Checkpointed, GoalSet, ValueSet
+from agent_brain.memories.store.log import Held
 from agent_brain.memories.store.many import in_thread_if_long, in_thread_if_many
 from agent_brain.memories.store.run_record import RunRecord
 from agent_brain.memories.store.snapshot import Snapshot
@@ -31,13 +32,17 @@ Loadable: TypeAlias = Snapshot | Mapping[str, Any] | Iterable[Message | Mapping[
 class Exported(Memory):
     """The methods of memories that are written to files and read from them."""
 
+    async def snapshot_held(self) -> Snapshot:
+        """Return :meth:`snapshot`, whose messages may be decoded when they are read."""
+        return await self.snapshot()
+
     async def export(self, path: str | PathLike[str] | None = None) -> dict[str, Any]:
         """Return all that the memory holds as plain data; also write it to a file, atomically.
 
         Args:
             path: A JSON file to write; an existing one is replaced.
         """
-        snapshot = await self.snapshot()
+        snapshot = await self.snapshot_held()
         data = snapshot.model_copy(update={"messages": [], "views": {}}).model_dump(mode="json")
         data["messages"] = await in_thread_if_many(snapshot.messages, _as_data)
         data["views"] = snapshot.views
@@ -79,8 +84,8 @@ class Exported(Memory):
         return len(await self.goal()) + len(await self.dump())
 
 
-def _as_data(messages: list[Message]) -> list[dict[str, Any]]:
-    return [message.model_dump(mode="json") for message in messages]
+def _as_data(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    return [message.model_dump(mode="json", exclude_defaults=True) for message in messages]
 
 
 def _write(data: dict[str, Any], path: Path) -> None:
@@ -129,8 +134,10 @@ async def read_export(
 
 def content_of(snapshot: Snapshot, control: Control) -> list[Change]:
     """Return the changes that make an empty memory that of ``snapshot``, with ``control``."""
-    unique = {message.id: message for message in [*snapshot.messages, *snapshot.goal]}
+    messages: Sequence[Message] = snapshot.messages
+    if not isinstance(messages, Held):
+        messages = [*{message.id: message for message in [*messages, *snapshot.goal]}.values()]
     goal = [GoalSet(snapshot.goal[-1].id)] if snapshot.goal else []
     values = [ValueSet(name, value) for name, value in copy.deepcopy(snapshot.views).items()]
-    added = [Added(list(unique.values()))] if unique else []
+    added = [Added(messages)] if messages else []
     return [*goal, *values, *added, Checkpointed(RunRecord().reduced(control))]

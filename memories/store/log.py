@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Collection, Iterable, Iterator, KeysView, Sequence
 from itertools import islice
+from typing import overload
 
 from pydantic import ValidationError
 
@@ -21,8 +22,49 @@ TOOL = Role.TOOL  # looking up an enum member is slow
 _ANSWERS = re.compile(r'"tool_call_id":"((?:[^"\\]|\\.)*)"')
 _ID = '{"id":"'  # what the JSON text of a message begins with
 _PINNED = '"pinned":true'
+_CALLS, _EXPIRES = '"tool_call', '"expires_at":'
 ON_LOOP = 200  # messages that are decoded at once
 LOADED = 5_000  # messages that are loaded at once, as other threads wait meanwhile
+
+
+class Held(Sequence[Message]):
+    """The messages of a log as they are there; those that are JSON text are decoded when asked for.
+
+    All of them as objects would make Python's garbage collector stop the event loop.
+
+    Args:
+        ids: Their IDs, each once.
+        places: Their places.
+        found: The messages, or their texts.
+    """
+
+    def __init__(
+        self, ids: Sequence[str], places: Sequence[int], found: Sequence[Message | str]
+    ) -> None:
+        self.ids = ids
+        self.places = places
+        self.found = found
+
+    @overload
+    def __getitem__(self, at: int) -> Message: ...
+    @overload
+    def __getitem__(self, at: slice) -> Held: ...
+    def __getitem__(self, at: int | slice) -> Message | Held:
+        if isinstance(at, slice):
+            return Held(self.ids[at], self.places[at], self.found[at])
+        found = self.found[at]
+        return decode(found, self.places[at]) if isinstance(found, str) else found
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def may_expire(self) -> bool:
+        """Whether a message may have a time at which it expires."""
+        return any(
+            _EXPIRES in found if isinstance(found, str) else found.expires_at is not None
+            for found in self.found
+        )
 
 
 class MessageLog:
@@ -91,6 +133,11 @@ class MessageLog:
     def peek(self, message_id: str) -> Message | str | None:
         """Return the message with this ID as it is here, maybe as JSON text, or None."""
         return self._messages.get(message_id)
+
+    def held(self) -> Held:
+        """Return all messages as they are here, in order."""
+        ids = [*self._messages]
+        return Held(ids, [*map(self.place, ids)], [*self._messages.values()])
 
     def pinned(self) -> list[str]:
         """Return the IDs of pinned messages, in order, without decoding the others."""
@@ -210,7 +257,15 @@ class MessageLog:
         """
         if first is not None:
             self.last = first - 1
-        self.add_unknown(messages)
+        if not isinstance(messages, Held):
+            self.add_unknown(messages)
+            return
+        for at, message_id in enumerate(messages.ids):
+            found = messages.found[at]
+            if isinstance(found, str) and self._ids is None and _CALLS not in found:
+                self.load([message_id], [self.last + 1], [found], ())
+            else:
+                self.add_unknown([messages[at]])
 
     def _join(self, message: Message) -> None:
         """Move a result that was just appended behind its call; other calls start a group."""

@@ -40,6 +40,7 @@ log = get_logger(__name__)
 History: TypeAlias = int | Literal["all", "last"]
 USER_SESSION = "(user)"  # has what is known about the tenant; it is not a conversation
 LONG = "long"  # what a snapshot and the name of a session call a long-term memory
+FEW = 100  # entries that are read at once where there may be many: see Lines
 PRUNE_AT = 128  # outdated entries that may gather before they are removed
 
 
@@ -208,7 +209,7 @@ class Session:
         self.lock = Lock()
         self.last: int = self.offset
         self.held: list[Entry] = []
-        self.doubt: list[Entry] | None = None
+        self.doubt: Sequence[Entry] | None = None
         self.append_found = False
         self.run = RunRecord()
         self.traced = TraceLog()
@@ -222,7 +223,7 @@ class Session:
         self.marker: str | None = None
         self.reading = Reading()
 
-    async def append(self, entries: list[Entry]) -> int:
+    async def append(self, entries: Sequence[Entry]) -> int:
         """Write ``entries``; return the sequence number of the first one.
 
         Raises:
@@ -240,7 +241,8 @@ class Session:
         held, self.held = self.held, []
         self.last -= len(held)
         before = () if self.parent is None and self.running else self._before(entries)
-        written = [*held, *before, *entries]
+        ahead = [*held, *before]
+        written = [*ahead, *entries] if ahead else entries
         try:
             self.last = await self._write(written)
         except JournalConflictError as error:
@@ -258,7 +260,7 @@ class Session:
             self._note_writer(call.action.id, entries)
         return self.last - len(entries) + 1
 
-    def hold(self, entries: list[Entry]) -> int:
+    def hold(self, entries: Sequence[Entry]) -> int:
         """Number ``entries``, to be written with what is written next; return the first number."""
         before = () if self.parent is None and self.running else self._before(entries)
         held = [*before, *entries]
@@ -273,7 +275,7 @@ class Session:
         self.last -= len(self.held)
         self.held = []
 
-    def _note_writer(self, call_id: str, entries: list[Entry]) -> None:
+    def _note_writer(self, call_id: str, entries: Sequence[Entry]) -> None:
         """Note that a tool call has written ``entries``, which are the last ones."""
         if self.run.is_running:
             first = self.last - len(entries) + 1
@@ -297,7 +299,7 @@ class Session:
                 self.failure = None
             raise
 
-    def _before(self, entries: list[Entry]) -> Iterator[Entry]:
+    def _before(self, entries: Sequence[Entry]) -> Iterator[Entry]:
         """Yield what is to be written ahead of ``entries``."""
         if not entries:
             return
@@ -306,7 +308,7 @@ class Session:
         if not self.running and not self.shared and self.run.is_running:
             yield entry("beside", len(entries))
 
-    async def _write(self, entries: list[Entry]) -> int:
+    async def _write(self, entries: Sequence[Entry]) -> int:
         """Append ``entries``; return the last sequence number."""
         append, expect = self.journal.append, self.last - self.offset
         if not self.journal.has_leases:

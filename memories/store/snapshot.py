@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pydantic import BaseModel, Field, JsonValue, ValidationError
 from pydantic_core import from_json
 
@@ -41,7 +43,7 @@ class Snapshot(BaseModel, extra="forbid", defer_build=True):
     def trusted(
         cls,
         goal: list[Message],
-        messages: list[Message],
+        messages: Sequence[Message],
         control: Control,
         views: dict[str, JsonValue],
     ) -> Snapshot:

@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from agent_brain.memories.control import Control
 from agent_brain.memories.errors import SessionConflictError
 from agent_brain.memories.journal.base import Journal
-from agent_brain.memories.journal.entry import Rows
+from agent_brain.memories.journal.entry import Entry, Rows
 from agent_brain.memories.journal.opening import open_journal
 from agent_brain.memories.message import Message
 from agent_brain.memories.store import opening
@@ -33,13 +33,14 @@ from agent_brain.memories.store.events import (
     ValueSet,
     effective,
     entries_of,
+    lines_of,
     part_of,
     read_changes,
     size_of,
 )
 from agent_brain.memories.store.expiry import Expiry, as_duration, utc_now
 from agent_brain.memories.store.kinds import RECORDED_CALL
-from agent_brain.memories.store.log import MessageLog
+from agent_brain.memories.store.log import Held, MessageLog
 from agent_brain.memories.store.many import ON_LOOP, SLICE, in_thread_if_many
 from agent_brain.memories.store.opening import LOCAL
 from agent_brain.memories.store.options import check_options, history_to_keep
@@ -272,12 +273,15 @@ class MessageStore:
         """Write changes, then carry them out; see :meth:`change`."""
         of_run = OF_RUN.issuperset(map(type, changes))
         many = 0 if of_run else self._measure(changes)
-        if many <= ON_LOOP:
-            entries = entries_of(changes)
-        else:
-            entries = await anyio.to_thread.run_sync(entries_of, changes)
         if self.shared:
-            entries = [entry for entry in entries if entry.kind not in LOCAL]
+            written = [change for change in changes if not isinstance(change, LOCAL_CHANGES)]
+        else:
+            written = [*changes]
+        entries: Sequence[Entry]
+        if many <= ON_LOOP:
+            entries = entries_of(written)
+        else:
+            entries = await anyio.to_thread.run_sync(lines_of, written)
         seq = 0
         if hold:
             seq = session.hold(entries) if entries else 0
@@ -422,9 +426,10 @@ class MessageStore:
         values: list[JsonValue] = []
         messages: list[Message] = []
         many = 0
+        measures = any(type(view).measure is not View.measure for view in self.views)
         for change in changes:
             if type(change) is Added:
-                messages += change.messages
+                messages += change.messages if measures else ()
                 many = max(many, len(change.messages))
             elif type(change) is Removed:
                 many = max(many, len(change.ids))
@@ -474,6 +479,8 @@ class MessageStore:
         match change:
             case Added(messages):
                 self.log.append(messages, seq)
+                if isinstance(messages, Held):
+                    messages = [*messages] if self._reads(messages) else ()
                 self._added(messages)
             case GoalSet(message_id):
                 self._set_goal(message_id)
@@ -490,6 +497,12 @@ class MessageStore:
             case Checkpointed() | CallNoted() | PartNoted():
                 if self.session is not None and seq is not None:
                     self.session.note_run(change, seq)
+
+    def _reads(self, messages: Held) -> bool:
+        """Return whether there is more to do with messages than to put them into the log."""
+        reading = self.session is not None and bool(self.session.reading.removed)
+        views = any(type(view).add is not View.add for view in self.views)
+        return self.ttl is not None or reading or views or messages.may_expire
 
     def _added(self, messages: Sequence[Message]) -> None:
         for message in messages:

@@ -8,14 +8,14 @@ from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.sessions.history import SavedStep, saved_steps
 from agent_brain.memories.store.kinds import RECORDED_CALL
 from agent_brain.memories.store.many import in_thread_if_many
-from agent_brain.memories.store.session import entries_of
+from agent_brain.memories.store.session import FEW, entries_of
 from agent_brain.memories.trace.chunks import ChunkReader
 from agent_brain.memories.trace.recorded_call import DIGEST, RecordedCall, with_bytes
 
 if TYPE_CHECKING:
     from agent_brain.memories.store.store import MessageStore
 
-FEW = 20  # entries that are decoded at once
+AT_ONCE = 20  # entries that are decoded at once
 
 
 async def read_calls(
@@ -51,9 +51,9 @@ async def _stored_calls(store: MessageStore) -> list[RecordedCall]:
     session = store.session
     if session is None or store.shared or session.parent is not None:
         return [*store.traced.in_ram]
-    walk = entries_of(session.journal, session.key)
+    walk = entries_of(session.journal, session.key, size=FEW)
     entries = [item async for item in walk if item.kind == RECORDED_CALL]
-    return await in_thread_if_many(entries, lambda found: [*ChunkReader().read(found)], FEW)
+    return await in_thread_if_many(entries, lambda found: [*ChunkReader().read(found)], AT_ONCE)
 
 
 async def _step_before(store: MessageStore, step: SavedStep) -> int:

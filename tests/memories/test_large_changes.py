@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from weakref import ReferenceType, ref
@@ -19,7 +20,11 @@ from agent_brain.memories import (
     SQLiteJournal,
     StoredMemory,
 )
+from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.journal.lease import Lease
+from agent_brain.memories.journal.transfer import export_session, import_session
+from agent_brain.memories.sessions.copies import copy_at
+from agent_brain.memories.store.session import session_key
 from agent_brain.memories.views.base import View
 
 pytestmark = pytest.mark.anyio
@@ -151,3 +156,99 @@ async def test_forgetting_holds_few_messages_at_a_time(tmp_path: Path) -> None:
         await memory.update([Message.user(str(number)) for number in range(2_000)])
     async with MessagesMemory(journal=tmp_path / "journal.db") as memory:
         assert await memory.forget(where=is_last_of_few) == 1
+
+
+def alive() -> int:
+    """Return how many objects there are of which a session has one for each message."""
+    return sum(type(each) in (Message, Entry) for each in gc.get_objects())
+
+
+class Written(SQLiteJournal):
+    """Tells how many such objects there are when many entries are written."""
+
+    then: int
+
+    async def append(
+        self,
+        session: str,
+        entries: Sequence[Entry],
+        *,
+        expect: int | None = None,
+        lease: Lease | None = None,
+    ) -> int:
+        self.then = alive()
+        return await super().append(session, entries, expect=expect, lease=lease)
+
+    async def exchange(self, remove: Collection[str], add: Mapping[str, Sequence[Entry]]) -> None:
+        self.then = alive()
+        await super().exchange(remove, add)
+
+
+async def exported(journal: Journal) -> list[str]:
+    return [line async for line in export_session(journal, session_key("s"))]
+
+
+COPIES: dict[str, Callable[[MessagesMemory, Written], Awaitable[object]]] = {
+    "fork": lambda memory, journal: memory.fork(journal=journal, session="copy"),
+    "copy": lambda memory, journal: copied(memory, journal),
+    "import": lambda memory, journal: moved(memory, journal),
+}
+
+
+async def copied(memory: MessagesMemory, journal: Written) -> None:
+    assert memory.journal is not None
+    copy = await copy_at(memory.journal, session_key("s"))
+    await copy.write(journal, session_key("copy"))
+
+
+async def moved(memory: MessagesMemory, journal: Written) -> None:
+    assert memory.journal is not None
+    turns, seen = Turns(), set[int]()
+
+    def lines(all_lines: list[str]) -> Iterable[str]:
+        for line in all_lines:
+            seen.add(turns.now)
+            yield line
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(turns.count)
+        exports = await exported(memory.journal)
+        await import_session(journal, lines(exports), session_key("copy"))
+        group.cancel_scope.cancel()
+    assert len(seen) > MANY / MOST, "other tasks waited for all lines"
+
+
+@pytest.mark.parametrize("work", COPIES)
+@pytest.mark.parametrize("source", [RamJournal, SQLiteJournal])
+async def test_a_session_is_copied_without_an_object_for_each_message(
+    work: str, source: type[Journal], tmp_path: Path
+) -> None:
+    async with (
+        Written(tmp_path / "copy.db", durability="os") as journal,
+        source(*[tmp_path / "journal.db"] * (source is SQLiteJournal)) as own,
+    ):
+        memory = MessagesMemory(journal=own, session="s")
+        await memory.update([Message.user(f"text {n}") for n in range(MANY)])
+        memory = MessagesMemory(journal=own, session="s")
+        await memory.open()
+        before = alive()
+        await COPIES[work](memory, journal)
+        assert journal.then - before < MOST
+        assert alive() - before < MOST
+        later = MessagesMemory(journal=journal, session="copy")
+        assert await later.dump() == await memory.dump()
+
+
+async def test_an_export_is_nothing_that_the_garbage_collector_looks_at(tmp_path: Path) -> None:
+    async with MessagesMemory(journal=tmp_path / "journal.db") as memory:
+        await memory.update([Message.user(f"text {n}") for n in range(MANY)])
+    async with MessagesMemory(journal=tmp_path / "journal.db") as memory:
+        await memory.open()
+        before = alive()
+        data = await memory.export()
+        assert alive() - before < MOST
+        assert len(data["messages"]) == MANY
+        assert not any(map(gc.is_tracked, data["messages"]))
+        other = MessagesMemory()
+        assert await other.load(data) == MANY
+        assert await other.dump() == await memory.dump()
