@@ -106,13 +106,13 @@ class Fork(Copying):
 
     async def stored(self, memory: M, whole: Memory | None = None) -> M:
         """See :meth:`Copying.stored`."""
-        snapshot = await (memory.snapshot_held() if whole is None else whole.snapshot())
+        snapshot = await (_held(memory) if whole is None else whole.snapshot())
         self._step = memory.step_place
         return await self._fork(memory, snapshot)
 
     async def long_term(self, memory: M) -> M:
         """See :meth:`Copying.long_term`."""
-        return await self._fork(memory, await memory.snapshot_held())
+        return await self._fork(memory, await _held(memory))
 
     async def _fork(self, memory: M, snapshot: Snapshot) -> M:
         own = memory.store.session
@@ -168,6 +168,11 @@ class Fork(Copying):
             return True
         exchanges = self._replace and own.journal.has_exchange
         return exchanges and bool(await own.journal.sessions(below(own.key)))
+
+
+async def _held(memory: StoredMemory) -> Snapshot:
+    """Return a snapshot; its messages are not decoded if nothing needs them."""
+    return await (memory.snapshot() if memory.store.measures else memory.snapshot_held())
 
 
 async def _check_place(source: Session | None, place: Session | None, *, replace: bool) -> None:

@@ -131,7 +131,7 @@ class Journal(AsyncResource):
 
     async def pages(
         self, session: str, after: int = 0, *, history: bool = False, size: int = PAGE
-    ) -> AsyncGenerator[list[Entry], None]:
+    ) -> AsyncGenerator[Sequence[Entry], None]:
         """Yield the entries in pages of at most ``size``.
 
         Who leaves it early closes it: ``async with aclosing(journal.pages(key)) as pages: …``.

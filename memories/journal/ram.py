@@ -30,6 +30,8 @@ from agent_brain.memories.journal.checks import (
 )
 from agent_brain.memories.journal.entry import (
     Entry,
+    Line,
+    Lines,
     Rows,
     from_line,
     from_milliseconds,
@@ -133,14 +135,18 @@ class RamJournal(Journal):
 
     async def pages(
         self, session: str, after: int = 0, *, history: bool = False, size: int = PAGE
-    ) -> AsyncGenerator[list[Entry], None]:
+    ) -> AsyncGenerator[Sequence[Entry], None]:
         """See :meth:`Journal.pages`; other tasks run before each page."""
         checked_size(size)
         found = self._after(session, after, history=history)
         seqs = [*found]
         for start in range(0, len(seqs), size):
             await checkpoint()
-            yield _entries({seq: found[seq] for seq in seqs[start : start + size]})
+            lines: list[Line] = []
+            for seq in seqs[start : start + size]:
+                kind, line, version, at, retired = found[seq]
+                lines.append((seq, kind, version, at, retired, line))
+            yield Lines(lines)
 
     async def rows(self, session: str, after: int = 0, *, history: bool = False) -> Rows:
         """See :meth:`Journal.rows`."""

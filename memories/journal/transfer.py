@@ -23,7 +23,8 @@ from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.journal.checks import to_lines
 from agent_brain.memories.journal.entry import Entry, Line, Lines
 from agent_brain.memories.sessions.copies import SessionCopy, branch_keys
-from agent_brain.memories.store.session import FEW, branch_place, entries_of, is_session_key
+from agent_brain.memories.store.many import SLICE
+from agent_brain.memories.store.session import branch_place, entries_of, is_session_key
 
 FORMAT = "agent-brain session"
 VERSION = 1
@@ -80,7 +81,7 @@ async def export_session(journal: Journal, session: str) -> AsyncIterator[str]:
     for key in (session, *branches):
         if key != session:
             yield _dump({"branch": branch_place(session, key)})
-        async for entry in entries_of(journal, key, size=FEW):
+        async for entry in entries_of(journal, key):
             count += 1
             yield _entry_line(entry)
     yield _dump({"entries": count, "branches": len(branches)})
@@ -154,7 +155,7 @@ async def _read_session(lines: AsyncIterable[str]) -> tuple[str, SessionCopy]:
     into, number, end = entries, 0, None
     async for line in lines:
         number += 1
-        if number % FEW == 0:
+        if number % SLICE == 0:
             await checkpoint()
         if not line.strip():
             continue

@@ -17,7 +17,6 @@ from agent_brain.memories.journal.checks import to_lines
 from agent_brain.memories.journal.entry import Entry, Line, Lines
 from agent_brain.memories.store.kinds import NOTED
 from agent_brain.memories.store.session import (
-    FEW,
     below,
     branch_key,
     branch_place,
@@ -103,7 +102,7 @@ async def branch_keys(journal: Journal, key: str) -> list[str]:
 async def read_entries(journal: Journal, key: str) -> Sequence[Entry]:
     """Return the entries of a session, with its history."""
     lines: list[Line] = []
-    async for entry in entries_of(journal, key, size=FEW):
+    async for entry in entries_of(journal, key):
         lines += to_lines([entry], timed=True)
     return Lines(lines)
 

@@ -39,6 +39,8 @@ class Exported(Memory):
     async def export(self, path: str | PathLike[str] | None = None) -> dict[str, Any]:
         """Return all that the memory holds as plain data; also write it to a file, atomically.
 
+        Messages are without the fields that have their default.
+
         Args:
             path: A JSON file to write; an existing one is replaced.
         """

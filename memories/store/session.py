@@ -40,7 +40,6 @@ log = get_logger(__name__)
 History: TypeAlias = int | Literal["all", "last"]
 USER_SESSION = "(user)"  # has what is known about the tenant; it is not a conversation
 LONG = "long"  # what a snapshot and the name of a session call a long-term memory
-FEW = 100  # entries that are read at once where there may be many: see Lines
 PRUNE_AT = 128  # outdated entries that may gather before they are removed
 
 

@@ -138,6 +138,11 @@ class MessageStore:
         return any(type(view).evict is not View.evict for view in self.views)
 
     @property
+    def measures(self) -> bool:
+        """Whether a view counts messages before they are added."""
+        return any(type(view).measure is not View.measure for view in self.views)
+
+    @property
     def keeps_old(self) -> bool:
         """Whether every view needs old messages too."""
         return all(view.keeps_old for view in self.views)
@@ -273,10 +278,9 @@ class MessageStore:
         """Write changes, then carry them out; see :meth:`change`."""
         of_run = OF_RUN.issuperset(map(type, changes))
         many = 0 if of_run else self._measure(changes)
+        written: list[Change] = [*changes]
         if self.shared:
             written = [change for change in changes if not isinstance(change, LOCAL_CHANGES)]
-        else:
-            written = [*changes]
         entries: Sequence[Entry]
         if many <= ON_LOOP:
             entries = entries_of(written)
@@ -426,10 +430,9 @@ class MessageStore:
         values: list[JsonValue] = []
         messages: list[Message] = []
         many = 0
-        measures = any(type(view).measure is not View.measure for view in self.views)
         for change in changes:
             if type(change) is Added:
-                messages += change.messages if measures else ()
+                messages += change.messages if self.measures else ()
                 many = max(many, len(change.messages))
             elif type(change) is Removed:
                 many = max(many, len(change.ids))

@@ -23,7 +23,7 @@ from agent_brain.memories.runs.turn_notes import (
     from_value,
     with_current,
 )
-from agent_brain.memories.store.session import FEW, Session, entries_of
+from agent_brain.memories.store.session import Session, entries_of
 from agent_brain.memories.store.store import MessageStore
 
 _Noted: TypeAlias = list[tuple[int, TurnNote]]
@@ -82,7 +82,7 @@ async def _read_notes(session: Session, upto: int) -> list[TurnNote]:
     if session.parent is not None:
         earlier = await _read_notes(session.parent, session.offset)
     reader = _Reader([(0, note) for note in earlier])
-    async with aclosing(entries_of(session.journal, session.key, size=FEW)) as entries:
+    async with aclosing(entries_of(session.journal, session.key)) as entries:
         async for entry in entries:
             if session.offset + entry.seq > upto:
                 break

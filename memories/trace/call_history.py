@@ -8,7 +8,7 @@ from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.sessions.history import SavedStep, saved_steps
 from agent_brain.memories.store.kinds import RECORDED_CALL
 from agent_brain.memories.store.many import in_thread_if_many
-from agent_brain.memories.store.session import FEW, entries_of
+from agent_brain.memories.store.session import entries_of
 from agent_brain.memories.trace.chunks import ChunkReader
 from agent_brain.memories.trace.recorded_call import DIGEST, RecordedCall, with_bytes
 
@@ -51,7 +51,7 @@ async def _stored_calls(store: MessageStore) -> list[RecordedCall]:
     session = store.session
     if session is None or store.shared or session.parent is not None:
         return [*store.traced.in_ram]
-    walk = entries_of(session.journal, session.key, size=FEW)
+    walk = entries_of(session.journal, session.key)
     entries = [item async for item in walk if item.kind == RECORDED_CALL]
     return await in_thread_if_many(entries, lambda found: [*ChunkReader().read(found)], AT_ONCE)
 

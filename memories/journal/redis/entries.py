@@ -9,11 +9,10 @@ from hashlib import sha1
 from agent_brain.memories.errors import JournalError
 from agent_brain.memories.journal.base import SessionRecord
 from agent_brain.memories.journal.entry import (
-    Entry,
     Line,
+    Lines,
     Rows,
     checksum,
-    from_line,
     from_milliseconds,
     seal,
 )
@@ -61,13 +60,15 @@ class Columns:
         self.lines.append(line)
         return True
 
-    def entries(self) -> list[Entry]:
+    def as_lines(self) -> Lines:
         """Return the entries."""
-        columns = (self.kinds, self.lines, self.seqs, self.versions, self.times, self.retired)
-        return [
-            Entry(kind, from_line(line), seq, version, from_milliseconds(time), flag == RETIRED)
-            for kind, line, seq, version, time, flag in zip(*columns, strict=False)
-        ]
+        columns = (self.seqs, self.kinds, self.versions, self.times, self.retired, self.lines)
+        return Lines(
+            [
+                (seq, kind, version, time, flag == RETIRED, line)
+                for seq, kind, version, time, flag, line in zip(*columns, strict=False)
+            ]
+        )
 
     def add_to(self, rows: Rows) -> None:
         """Append the entries to rows."""

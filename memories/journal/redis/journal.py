@@ -171,14 +171,14 @@ class RedisJournal(ThreadedJournal):
     async def read(self, session: str, after: int = 0, *, history: bool = False) -> list[Entry]:
         """See :meth:`Journal.read`."""
         pages = self._pages(session, after, PAGE, history=history)
-        return await self._call(lambda: [e for page in pages for e in page.entries()], session)
+        return await self._call(lambda: [e for page in pages for e in page.as_lines()], session)
 
     async def pages(
         self, session: str, after: int = 0, *, history: bool = False, size: int = PAGE
-    ) -> AsyncGenerator[list[Entry], None]:
+    ) -> AsyncGenerator[Sequence[Entry], None]:
         """See :meth:`Journal.pages`. A page that would be long in bytes has fewer entries."""
         pages = self._pages(session, after, checked_size(size), history=history)
-        entries = (page.entries() for page in pages if page.seqs)
+        entries = (page.as_lines() for page in pages if page.seqs)
         while page := await self._call(lambda: next(entries, None), session):
             yield page
 

@@ -16,10 +16,10 @@ from agent_brain.memories.errors import JournalDamagedError, JournalError
 from agent_brain.memories.journal.base import check_found, damaged
 from agent_brain.memories.journal.entry import (
     Entry,
+    Line,
+    Lines,
     Rows,
     checksum,
-    from_line,
-    from_milliseconds,
 )
 from agent_brain.memories.journal.sql.database import Cursor, Row, Transaction
 from agent_brain.memories.journal.sql.sessions import FETCHED, Counts, Key
@@ -71,9 +71,10 @@ def read_page(
     size: int,
     *,
     history: bool,
-) -> tuple[list[Entry], JournalDamagedError | None]:
+) -> tuple[Lines, JournalDamagedError | None]:
     """Return at most ``size`` entries above ``after``, none after a damage, and its error."""
-    found: list[Entry] = []
+    lines: list[Line] = []
+    found = Lines(lines)
     if not counts.last:
         return found, None
     checker = _Checker(key, after)
@@ -82,8 +83,7 @@ def read_page(
             cursor = _select(tx, key, counts, after, size, ", version, time", history=history)
             for seq, stored, seal, data, retired, version, time in cursor:
                 checker.check([(seq, stored, seal, data)], counts.last)
-                kind, when = checker.kinds[stored], from_milliseconds(time)
-                found.append(Entry(kind, from_line(data), seq, version, when, bool(retired)))
+                lines.append((seq, checker.kinds[stored], version, time, bool(retired), data))
     except JournalDamagedError as error:
         return found, error
     return found, None

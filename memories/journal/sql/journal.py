@@ -19,7 +19,7 @@ from agent_brain.memories.journal.checks import (
     to_lines,
     to_loaded_lines,
 )
-from agent_brain.memories.journal.entry import Entry, Rows, from_milliseconds
+from agent_brain.memories.journal.entry import Entry, Lines, Rows, from_milliseconds
 from agent_brain.memories.journal.lease import Holder, Lease
 from agent_brain.memories.journal.sql import entries as stored
 from agent_brain.memories.journal.sql import sessions, writing
@@ -97,7 +97,7 @@ class SQLJournal(ThreadedJournal):
 
     async def pages(
         self, session: str, after: int = 0, *, history: bool = False, size: int = PAGE
-    ) -> AsyncGenerator[list[Entry], None]:
+    ) -> AsyncGenerator[Sequence[Entry], None]:
         """See :meth:`Journal.pages`; each page is the state of the session when it is read.
 
         Raises:
@@ -127,10 +127,10 @@ class SQLJournal(ThreadedJournal):
 
     async def _read_page(
         self, key: Key, after: int, size: int, *, history: bool
-    ) -> tuple[Counts, list[Entry], JournalDamagedError | None]:
+    ) -> tuple[Counts, Lines, JournalDamagedError | None]:
         """Return the session, the next entries up to a damage, and its error."""
 
-        def read(tx: Transaction) -> tuple[Counts, list[Entry], JournalDamagedError | None]:
+        def read(tx: Transaction) -> tuple[Counts, Lines, JournalDamagedError | None]:
             try:
                 counts = sessions.find(tx, key).shown
             except Exception as error:  # its entries have checksums of their own

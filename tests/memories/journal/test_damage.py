@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -94,7 +94,7 @@ def keys_are_right(db: SQLiteDatabase, written: dict[str, list[Entry]]) -> bool:
 def pages_are_right(db: SQLiteDatabase, key: Key, entries: list[Entry]) -> bool:
     found: list[Entry] = []
 
-    def read(tx: Transaction) -> tuple[Counts, list[Entry], JournalDamagedError | None]:
+    def read(tx: Transaction) -> tuple[Counts, Sequence[Entry], JournalDamagedError | None]:
         counts, after = sessions.find(tx, key).counts, found[-1].seq if found else 0
         return counts, *read_page(tx, key, counts, after, 4, history=True)
 

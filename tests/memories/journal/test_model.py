@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -161,6 +162,6 @@ class Caller:
         ], names
 
 
-def untimed(entries: list[Entry]) -> list[Entry]:
+def untimed(entries: Iterable[Entry]) -> list[Entry]:
     """Entries with the times that were given; the others are now, and were just written."""
     return [entry if entry.time == WHEN else replace(entry, time=None) for entry in entries]

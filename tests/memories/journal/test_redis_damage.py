@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import pytest
 import redis
@@ -43,7 +43,7 @@ async def until_damage(journal: RedisJournal, **options: int) -> tuple[list[int]
     return found, caught.value.seq
 
 
-async def gather(pages: AsyncIterator[list[Entry]], found: list[int]) -> None:
+async def gather(pages: AsyncIterator[Sequence[Entry]], found: list[int]) -> None:
     async for page in pages:
         found += [entry.seq for entry in page]
 

@@ -26,7 +26,7 @@ async def journal(tmp_path: Path) -> AsyncIterator[SQLiteJournal]:
 
 
 async def pages(journal: SQLiteJournal, *arguments: Any, **options: Any) -> list[list[Entry]]:
-    return [page async for page in journal.pages(*arguments, **options)]
+    return [[*page] async for page in journal.pages(*arguments, **options)]
 
 
 WRONG: dict[str, Any] = {
