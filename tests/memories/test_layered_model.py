@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 from agent_brain.memories import (
@@ -128,7 +128,8 @@ class Story:
 
     async def forget(self, number: int) -> None:
         text, told = f"{number}", self.model.told
-        gone = with_partners([m.id for m in told if text in m.content], told)
+        having = [m.id for m in told if any(text in each for each in (m.content, *m.tags))]
+        gone = with_partners(having, told)
         forgotten = await self.memory.forget(text=text)
         assert forgotten >= len(gone), "with what was deleted before"
         self.model.remove(gone)
@@ -213,6 +214,7 @@ def persistent() -> RamJournal:
     st.sampled_from([MessagesMemory, VectorMemory]),
     st.sampled_from([lambda: None, RamJournal, persistent]),
 )
+@example([("say", 1), ("tag", 0), ("forget", 0)], 1, MessagesMemory, lambda: None)
 def test_layers_hold_what_a_list_would(operations, size, long, journal) -> None:
     async def run() -> None:
         story = Story(size, long, journal())
