@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from math import sqrt
 from statistics import NormalDist
 from typing import NamedTuple
@@ -92,8 +93,8 @@ def effective_size(groups: Sequence[Sequence[float]]) -> float:
     if spread <= 0:
         return float(tasks)
     variance = spread / (tasks * (tasks - 1))
-    most = tasks**2 / sum(1 / len(group) for group in groups)
-    return min(most, max(float(tasks), mean * (1 - mean) / variance))
+    most = tasks**2 / sum(Fraction(1, len(group)) for group in groups)
+    return min(float(most), max(float(tasks), mean * (1 - mean) / variance))
 
 
 def clustered_wilson(groups: Sequence[Sequence[float]], *, confidence: float = 0.95) -> Interval:

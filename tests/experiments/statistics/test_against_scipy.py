@@ -123,7 +123,11 @@ def test_the_paired_interval_is_that_of_newcombe() -> None:
 def test_repeats_that_all_agree_are_worth_one_case_a_task() -> None:
     assert effective_size([[1, 1, 1], [0, 0, 0], [1, 1, 1]]) == 3
     assert effective_size([[1, 0], [0, 1], [1, 0]]) == 3  # no variance to go by
-    assert 40 <= effective_size([[1, 0, 0]] * 20 + [[1, 1, 0]] * 20) <= 120
+
+
+def test_repeats_are_worth_at_most_as_many_independent_cases() -> None:
+    assert effective_size([[1, 0, 0]] * 20 + [[1, 1, 0]] * 20) == 120
+    assert effective_size([[1] * 25 + [0] * 24] * 2 + [[1] * 24 + [0] * 25]) == 3 * 49
 
 
 @pytest.mark.parametrize(
