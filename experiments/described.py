@@ -164,7 +164,8 @@ def parts_of_class(kind: type) -> tuple[Any, ...]:
 
 def _is_member(name: str, value: Any) -> bool:
     if name.startswith("_") and name.endswith("_"):
-        return isinstance(value, _METHODS) or name == "__doc__"
+        is_method = isinstance(value, _METHODS) and name != "__annotate_func__"
+        return is_method or name == "__doc__"
     return not name.startswith("_abc_")
 
 
