@@ -108,7 +108,7 @@ clean:
 # One environment grows from plain to [docs] or [test] to [dev]. A plain editable install follows the sources, new
 # files too; only a change of pyproject.toml requires installing again.
 $(VENV)/.made:
-	@for python in $(PYTHON) python3.11 python3 python3.13 python3.12 python; do \
+	@for python in $(PYTHON) python3.11 python3 python3.13 python3.12 python3.14 python; do \
 	    if "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
 	        echo "$$python -m venv $(VENV)"; \
 	        "$$python" -m venv $(VENV) && $(PIP) install --quiet --upgrade pip && touch $@; exit; \
