@@ -186,7 +186,8 @@ class RecallIndex:
         """Return the score of each row, what each cue added before scaling, and the scale."""
         total, parts = score(evidence, self._features)
         if not self._features.order().among_people:
-            parts["spread"] = spread(total, self._features.order().sitting)
+            by_role = 2 * self._features.order().sitting + self._features["user"]
+            parts["spread"] = spread(total, by_role)
             total += parts["spread"]
         own = np.zeros(len(total), np.float32)
         for name in ("meaning", "words"):
@@ -207,15 +208,17 @@ class RecallIndex:
     ) -> Callable[[int, int], float]:
         """Return a function that says how much one of ``rows`` belongs before another one.
 
-        It does if both are alike and it is newer, or if both are alike but only it has just the
-        words of the question. It returns 0 if it does not, also if they are about different things
-        or by different speakers.
+        It does if both are alike and it is newer and states something, which neither a mere
+        question nor an assistant's answer does, or if both are alike but only it has just the words
+        of the question. It returns 0 if it does not, also if they are about different things or by
+        different speakers.
         """
         ids = [self._ids[row] for row in rows]
         meant = vectors(ids) if evidence.meaning is not None else {}
         units = {row: meant[i] for row, i in zip(rows, ids, strict=True) if i in meant}
         terms = {row: self._lexical.terms(row) for row in rows}
-        people, speakers = self._features.order().among_people, self._features["speaker"]
+        order, speakers = self._features.order(), self._features["speaker"]
+        states = self._features["user"] & (self._features["asks"] < 1)
         times = np.nan_to_num(self._features["time"][rows], nan=-np.inf).tolist()
         ages = {row: (time, row) for row, time in zip(rows, times, strict=True)}
         exact = {row for row in rows if terms[row] == evidence.terms}
@@ -229,10 +232,12 @@ class RecallIndex:
             part = len(shared) / max(len(terms[one] | terms[other]), 1)
             if part >= ALIKE and (one in exact) != (other in exact):
                 return float(one in exact)  # "one 77" is asked for, and not "two 77"
-            if ages[one] < ages[other]:
+            if ages[one] < ages[other] or not states[one]:
                 return 0
-            if people or part >= ALIKE:
-                return part if part >= ALIKE else 0
+            if part >= ALIKE:
+                return part
+            if order.among_people or order.sitting[one] == order.sitting[other]:
+                return 0  # most of what is said in one go is alike
             if evidence.meaning is not None and one in units and other in units:
                 cosine = float(np.einsum("ik,jk->ij", units[one], units[other]).max())
                 if cosine >= evidence.meaning.alike:

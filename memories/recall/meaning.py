@@ -26,7 +26,7 @@ class Meaning:
         cosine: The standardised cosine; rows that are not among the nearest get the lowest known,
             and rows without a vector the mean, as far as is known which these are.
         alike: The cosine that two texts about one thing probably have at least: to a question, one
-            message in fifteen has it.
+            message in 160 has it.
         likeness: The cosine on a scale from 0, for unrelated texts, to 1; it is comparable between
             questions. :data:`FEW` messages that are unlike the question are assumed.
     """
@@ -56,7 +56,7 @@ def meaning(cosines: Mapping[int, float], count: int) -> Meaning | None:
     base = min(mean * count / (count + FEW), 0.99)
     likeness = np.zeros(count, np.float32)
     likeness[rows] = np.clip((values - base) / (1 - base), 0, 1)
-    return Meaning(standard, likeness, mean + 1.5 * spread)
+    return Meaning(standard, likeness, mean + 2.5 * spread)
 
 
 def _spread(values: NDArray[np.float64]) -> float:

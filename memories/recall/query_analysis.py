@@ -20,13 +20,16 @@ _SAID = (
     "said|told|gave|given|wrote|written|mentioned|suggested|recommended|provided|listed|explained|"
     "proposed|described|advised|offered|shared|showed|shown|named|answered|called|warned"
 )
-_OF_AGENT = re.compile(  # "can you recommend" asks for something new
+_ASKS_AGENT = (  # "can you recommend" asks for something new
     rf"\bdid(?:n['’]?t)? you (?:\w+ )?(?:{_SAY})\b"
-    rf"|\byou(?:['’](?:ve|d)| have| had)? (?:\w+ )?(?:{_SAID})\b"
-    r"|\byour (?:\w+ )?(?:answer|advice|suggestion|recommendation|explanation|list|reply|response)"
-    r"|\bremind me (?:of|what|which|who|how|where|when|about)\b(?![^.?!]*\b(?:I|my|we)\b)",
+    r"|\bremind me (?:of|what|which|who|how|where|when|about)\b(?![^.?!]*\b(?:I|my|we)\b)"
+)
+_OF_AGENT = re.compile(
+    rf"{_ASKS_AGENT}|\byou(?:['’](?:ve|d)| have| had)? (?:\w+ )?(?:{_SAID})\b"
+    r"|\byour (?:\w+ )?(?:answer|advice|suggestion|recommendation|explanation|list|reply|response)",
     re.I,
 )
+_OF_AGENT_UNASKED = re.compile(_ASKS_AGENT, re.I)  # and not "I rested, as you said"
 _TIME_WORDS = frozenset(
     """
     yesterday today tonight tomorrow last next ago recently since weekend monday tuesday wednesday
@@ -88,7 +91,7 @@ def read(question: str, participants: Participants, now: datetime | None = None)
         asks_when=_ASKS_WHEN.match(question) is not None,
         dates=tuple(named_dates(question)),
         spans=spans,
-        of_agent=_OF_AGENT.search(question) is not None,
+        of_agent=bool((_OF_AGENT if asks(question) else _OF_AGENT_UNASKED).search(question)),
     )
 
 

@@ -4,6 +4,7 @@ import random
 from datetime import timedelta
 from typing import NamedTuple
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -74,6 +75,60 @@ def test_what_a_user_said_comes_before_the_long_answers_of_an_assistant():
     assert hits[0].why["role"] > 0
     asked = index_of(CHATS).search("What did you suggest about the boat?", 6)
     assert {*ids(asked)[:3]} == {"a0", "a1", "a2"}
+
+
+def chats(days: int, told: str, answer: str) -> list[Item]:
+    return [
+        Item(f"{name}{day}", text, time=START + timedelta(days=day), role=role)
+        for day in range(days)
+        for name, role, text in (("q", "user", f"{told} {day}"), ("a", "assistant", answer))
+    ]
+
+
+TOLD = "I was at the boat again, which took me most of the day, and I am rather tired now, day"
+ANSWER = "That is a good thing to do, and there is more to say about it, as you may know. " * 8
+
+
+def test_what_an_assistant_said_is_found_by_its_meaning_among_what_the_user_said_about_it():
+    index = index_of(chats(40, TOLD, ANSWER))
+    cosines = {f"q{day}": 0.3 - day / 200 for day in range(40)}
+    cosines |= {f"a{day}": 0.1 - day / 200 for day in range(40)}
+    hits = index.search("How high should a mast be?", 10, cosines=cosines | {"a20": 0.7})
+    assert "a20" in ids(hits)
+    assert sum(hit.id.startswith("q") for hit in hits) > 5
+
+
+def test_what_a_user_said_is_found_among_ten_long_answers_about_it():
+    index = index_of(chats(40, TOLD, ANSWER))
+    cosines = {f"{name}{day}": -day / 200 for day in range(40) for name in "qa"}
+    cosines |= {f"a{day}": 0.4 for day in range(10, 20)} | {"q30": 0.4}
+    assert ids(index.search("How high is my mast?", 5, cosines=cosines))[0] == "q30"
+
+
+def test_only_who_asks_for_what_the_agent_said_is_answered_with_it():
+    for text in ("The boat is fine, as you said.", "I took the boat that you suggested."):
+        assert ids(index_of(CHATS).search(text, 1))[0].startswith("q")
+    for text in ("Which boat did you suggest", "The boat you suggested, what was it?"):
+        assert ids(index_of(CHATS).search(text, 1))[0].startswith("a")
+
+
+@pytest.mark.parametrize(
+    ("first", "later"),
+    [
+        (("user", "My boat is in Kiel.", 0), ("user", "A boat with two red masts, it is.", 0)),
+        (("user", "My boat is in Kiel.", 0), ("user", "Where are boats painted?", 1)),
+        (("assistant", "Keep boats in Kiel.", 0), ("assistant", "Keep boats clean.", 1)),
+    ],
+)
+def test_only_what_a_user_states_in_another_conversation_comes_before_what_is_older(first, later):
+    index = index_of(chats(5, TOLD, ANSWER))
+    for name, (role, text, day) in (("first", first), ("later", later)):
+        index.add([Item(name, text, time=START + timedelta(days=day), role=role)])
+    cosines = {f"{name}{day}": 0.1 for day in range(5) for name in "qa"}
+    alike = {name: np.ones((1, 1), np.float32) for name in ("first", "later")}
+    cosines |= {"first": 0.95, "later": 0.8}
+    hits = index.search("Which harbour is it?", 2, cosines=cosines, vectors=lambda _: alike)
+    assert ids(hits) == ["first", "later"]
 
 
 def test_of_conversations_that_match_the_newer_comes_first_and_recent_others_do_not():

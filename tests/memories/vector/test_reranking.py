@@ -57,7 +57,7 @@ async def test_what_is_shown_is_ordered_too_and_asked_for_once() -> None:
     async def later(query: str, found: list[Recalled]) -> list[Recalled]:
         return rerank(query, found)[:1]
 
-    memory = VectorMemory(recent=1, k=3, rerank=later)
+    memory = VectorMemory(recent=1, k=2, rerank=later)
     await told(memory)
     await memory.set_goal("Which cat?")
     for answer in ("hm", "well"):
@@ -65,7 +65,7 @@ async def test_what_is_shown_is_ordered_too_and_asked_for_once() -> None:
         (block, *_) = await memory.context()
         assert block.content.count("\n- ") == 1
         assert CATS[-1] in block.content
-    assert rerank.given == [("Which cat?", 9)]
+    assert rerank.given == [("Which cat?", 6)]
 
 
 async def test_a_long_term_memory_of_many_sessions_orders_what_it_recalls(tmp_path) -> None:
