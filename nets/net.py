@@ -29,9 +29,7 @@ from agent_brain.states.function import FunctionState, StateFunction, is_state_f
 from agent_brain.states.hooks import Hook as ModelHook
 from agent_brain.states.hooks import as_hooks
 from agent_brain.states.output_types import OutputType, shape_of
-from agent_brain.states.reasoning import ReasoningState
 from agent_brain.states.resilience import ErrorHook, GuardedState, Hook
-from agent_brain.states.routed import RoutedState
 from agent_brain.tools.toolset import ToolLike, collect
 
 if TYPE_CHECKING:
@@ -391,7 +389,7 @@ def subnets_of(state: State) -> Mapping[str, Net]:
 
 
 def _node(key: Enum, state: State, targets: Iterable[Target]) -> Node:
-    kind = type(state)
+    kind, choose = type(state), getattr(state, "choose", None)
     return Node(
         key,
         key.name,
@@ -399,8 +397,8 @@ def _node(key: Enum, state: State, targets: Iterable[Target]) -> Node:
         frozenset(targets),
         on_enter=kind.on_enter is not State.on_enter,
         on_exit=kind.on_exit is not State.on_exit,
-        decides=kind.next_state not in _ROUTES or getattr(state, "choose", None) is not None,
+        decides=choose is not None or kind.next_state.__module__ not in _ROUTES,
     )
 
 
-_ROUTES = (RoutedState.next_state, ReasoningState.next_state)
+_ROUTES = ("agent_brain.states.routed", "agent_brain.states.reasoning")

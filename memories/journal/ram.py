@@ -51,8 +51,10 @@ class _Session:
 
 
 def _to_store(entries: Sequence[Entry]) -> list[_Stored]:
-    now = int(time.time() * 1000)
-    return [(kind, line, version, now, False) for _, kind, version, _, _, line in to_lines(entries)]
+    now, stored = int(time.time() * 1000), []
+    for _, kind, version, _, _, line in to_lines(entries):
+        stored.append((kind, line, version, now, False))
+    return stored
 
 
 def _to_load(entries: Sequence[Entry]) -> dict[int, _Stored]:

@@ -432,7 +432,8 @@ class MessageStore:
         many = 0
         for change in changes:
             if type(change) is Added:
-                messages += change.messages if self.measures else ()
+                if not isinstance(change.messages, Held) or self.measures:
+                    messages += change.messages
                 many = max(many, len(change.messages))
             elif type(change) is Removed:
                 many = max(many, len(change.ids))
