@@ -757,7 +757,7 @@ def _name_unyielded(node: Node) -> None:
     runs = [vars(kind).get("run") for kind in type(state).__mro__]
     given = vars(state).values()  # such as the function of a FunctionState or a MapState
     own = {getattr(function, "__code__", None) for function in (*runs, *given)}
-    found = {kind for maker, kind in UNYIELDED if maker in own}
+    found = {kind for makers, kind in UNYIELDED if not makers.isdisjoint(own)}
     UNYIELDED.clear()
     if found:  # others are of other runs, whose states have failed
         log.warning(

@@ -72,10 +72,12 @@ CallT = TypeVar("CallT", bound="ModelCall")
 _new_response_id = ids_of("resp")
 Words: TypeAlias = Literal["shown", "thought", "hidden"]
 
-UNYIELDED: list[tuple[CodeType, str]] = []
+UNYIELDED: list[tuple[frozenset[CodeType], str]] = []
 """The calls that were made and dropped without a ``yield``, until a run asks: the code of the state
-that made each, and its kind. A call is dropped when the generator of its state ends.
+and of its helpers that made each, and its kind. A call is dropped when the generator of its state
+ends.
 """
+MOST_MAKERS = 20  # helpers that are looked through for the state
 
 
 class ModelCall(Work):
@@ -164,22 +166,17 @@ class ModelCall(Work):
         self.complaint = complaint
         self.corrections, self.corrected = corrections, 0
         self._trimmed = self._begun = False
-        self._maker: CodeType | None = None  # of the State.run or the function that makes it
+        self._makers: list[CodeType] = []  # from the function that makes it to the State.run
         frame: FrameType | None = sys._getframe(1)
-        for _ in range(3):  # a subclass and LLM.call() may be between
-            if frame is None:
-                break
+        while frame is not None and len(self._makers) < MOST_MAKERS:
             code, frame = frame.f_code, frame.f_back
-            if code.co_flags & inspect.CO_ASYNC_GENERATOR:
-                self._maker = code
-                break
-            if code.co_flags & inspect.CO_COROUTINE and self._maker is None:
-                self._maker = code
+            self._makers.append(code)
+            if code.co_name == "run" and code.co_flags & inspect.CO_ASYNC_GENERATOR:
+                break  # what is around it is no part of the state
 
     def __del__(self) -> None:
-        maker: CodeType | None = getattr(self, "_maker", None)
-        if maker is not None:
-            UNYIELDED.append((maker, type(self).__name__))
+        if makers := getattr(self, "_makers", None):
+            UNYIELDED.append((frozenset(makers), type(self).__name__))
 
     def _begin(self, context: WorkContext | None) -> None:
         if context is not None:
@@ -267,7 +264,7 @@ class ModelCall(Work):
         """
         if context is None and (work := current_work()) is not None:
             return work[0].model_call(self, work[1])
-        self._maker = None  # it was yielded
+        self._makers = []  # it was yielded
         return self._events(context)
 
     async def _events(  # noqa: C901 - one loop

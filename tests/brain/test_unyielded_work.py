@@ -11,7 +11,7 @@ import pytest
 
 from agent_brain import LLM, Brain, Limits, Memory, Message, State
 from agent_brain.errors import StateDefinitionError
-from agent_brain.nets import MapState
+from agent_brain.nets import MapState, SubnetState
 from agent_brain.states import (
     AskState,
     FunctionState,
@@ -95,24 +95,69 @@ async def test_a_call_that_a_state_forgot_to_yield_is_named_when_it_ends(
     assert yields or "State 'ONE' (Calls) has made a ModelCall and not yielded it" in named[0]
 
 
-@pytest.mark.parametrize("kind", ["function", "item", "into"])
+@pytest.mark.parametrize("kind", ["function", "item", "item in a thread", "into"])
 async def test_a_call_that_a_function_of_a_net_forgot_is_named(
     kind: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     llm = ScriptedLLM(["7"])
 
-    async def forgets(*_: object) -> None:
+    def forgets_in_thread(*_: object) -> None:
         llm.call([Message.user("go")])
+
+    async def forgets(*_: object) -> None:
+        forgets_in_thread()
 
     states = {
         "function": FunctionState(forgets),
         "item": MapState(lambda _: ["one"], forgets),
+        "item in a thread": MapState(lambda _: ["one"], forgets_in_thread),
         "into": AskState(llm, "A number.", output_type=int, into=forgets),
     }
     with caplog.at_level(logging.WARNING):
         await Brain(single(states[kind])).run("go")
     [named] = [record.getMessage() for record in caplog.records]
     assert "has made a ModelCall and not yielded it" in named
+
+
+class Helped(State):
+    """Has its call made by a helper: an async generator, a coroutine or a plain function."""
+
+    def __init__(self, llm: LLM, helper: str) -> None:
+        self.llm = llm
+        self.helper = helper
+
+    async def run(self, memory: Memory) -> AsyncIterator[Any]:
+        if self.helper == "generator":
+            async for piece in self.pieces():
+                yield piece
+        elif self.helper == "coroutine":
+            yield await self.words()
+        else:
+            yield self.forget()
+
+    async def pieces(self) -> AsyncIterator[str]:
+        yield await self.words()
+
+    async def words(self) -> str:
+        return self.forget()
+
+    def forget(self) -> str:
+        self.llm.call([Message.user("go")])
+        return "Done."
+
+    async def next_state(self, memory: Memory) -> Literal[None]:
+        return None
+
+
+@pytest.mark.parametrize("helper", ["generator", "coroutine", "function"])
+async def test_a_call_that_a_helper_of_a_state_forgot_is_named(
+    helper: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    inside = SubnetState(single(Helped(ScriptedLLM([]), helper)))
+    with caplog.at_level(logging.WARNING):
+        await Brain(single(inside)).run("go")
+    [named] = [record.getMessage() for record in caplog.records]
+    assert "State 'ONE' (Helped) has made a ModelCall and not yielded it" in named
 
 
 async def test_a_call_that_is_dropped_on_an_error_or_outside_of_a_run_is_not_named(
