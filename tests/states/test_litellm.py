@@ -451,6 +451,10 @@ OTHER_FORMS: dict[str, tuple[list[Any], list[Any]]] = {
         ],
         ["one ", "one"],
     ),
+    "a second choice first": (
+        [raw_chunk(choices=[choice_of(1, "TWO"), choice_of(0, "one")]), "more"],
+        ["one", "more"],
+    ),
     "no choices": ([raw_chunk(), raw_chunk(choices=None), "Hello"], ["Hello"]),
     "no delta": ([raw_chunk(choices=[{"index": 0, "delta": None}]), "Hello"], ["Hello"]),
     "a function call": (

@@ -212,6 +212,17 @@ async def test_the_signature_of_a_gemini_call_is_kept_apart_from_its_id() -> Non
     assert "c2lnbmVk" not in json.dumps(server.requests[2].body)
 
 
+@pytest.mark.parametrize("arguments", [{}, {"args": None}, {"args": {}}], ids=str)
+async def test_a_call_of_gemini_may_leave_out_that_it_has_no_arguments(
+    arguments: dict[str, None],
+) -> None:
+    part = {"functionCall": {"name": "weather", **arguments}}
+    with OpenAIServer([gemini(part)]) as server:
+        pieces = await answer(model_of(server, GEMINI), tools=[weather])
+    (call,) = [piece for piece in pieces if isinstance(piece, Action)]
+    assert (call.name, call.args) == ("weather", {})
+
+
 @pytest.mark.parametrize("data", ["text", 5, ["a"], {"origin": 1}, {"origin": "openai scripted"}])
 async def test_provider_data_of_another_form_is_left_alone(data: object) -> None:
     with OpenAIServer([Reply("Rain.")]) as server:

@@ -82,7 +82,7 @@ class StreamWatch:
             raise
         choices = getattr(chunk, "choices", None) or []
         if choices and self._choice is None:
-            self._choice = choices[0].index or 0
+            self._choice = min(choice.index or 0 for choice in choices)
         if any((choice.index or 0) != self._choice for choice in choices):  # of another answer
             choices = chunk.choices = [c for c in choices if (c.index or 0) == self._choice]
         for choice in choices:
@@ -108,6 +108,9 @@ class StreamWatch:
             if isinstance(chunk, dict):
                 for candidate in chunk.get("candidates") or ():
                     self.reason = candidate.get("finishReason") or self.reason
+                    for part in (candidate.get("content") or {}).get("parts") or ():
+                        if "functionCall" in part:  # which may leave out that it has no arguments
+                            part["functionCall"]["args"] = part["functionCall"].get("args") or {}
                     self._reader.note(gemini_calls(candidate, self._code))
                 if chunk.get("type") == "response.output_item.done":
                     self._read_item(chunk.get("item") or {})
