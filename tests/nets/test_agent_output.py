@@ -33,6 +33,15 @@ class Refusal(BaseModel):
     why: str
 
 
+class Findings(BaseModel):
+    topic: str = ""
+    facts: list[str] = []
+
+
+class Report(BaseModel):
+    findings: list[Findings] = []
+
+
 @tool
 def look_up(city: str) -> str:
     """Look up flights."""
@@ -331,3 +340,62 @@ async def test_members_with_the_same_fields_stay_what_they_were(make: Any):
 
     assert result.output == Decline(why="too far")
     assert result.answer == '{"type":"Decline","value":{"why":"too far"}}'
+
+
+MISNAMED: dict[str, tuple[Any, list[Any]]] = {
+    "text": (Findings, ['{"fact": ["a"]}', '{"fact": ["a"]}', '{"facts": ["a"]}']),
+    "a call": (Findings, [result_call({"fact": ["a"]}), result_call({"facts": ["a"]})]),
+    "a wrapped one": (
+        Findings | None,
+        [result_call({"value": {"fact": ["a"]}}), result_call({"value": {"facts": ["a"]}})],
+    ),
+    "a member": (
+        Findings | NoFlight,
+        [result_call({"fact": ["a"]}, "Findings"), result_call({"facts": ["a"]}, "Findings")],
+    ),
+    "an inner one": (
+        Report,
+        [
+            result_call({"findings": [{"topic": "sea"}, {"fact": ["a"]}]}),
+            result_call({"findings": [{"facts": ["a"]}]}),
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", MISNAMED)
+async def test_an_object_that_has_none_of_the_fields_that_were_written_is_corrected(
+    kind: str,
+) -> None:
+    output_type, turns = MISNAMED[kind]
+    llm = ScriptedLLM(turns)
+    result = await Brain(react(llm, output_type=output_type)).run("What is known of the sea?")
+    output: Any = result.output
+    found = output.findings[0] if kind == "an inner one" else output
+    assert found == Findings(facts=["a"])
+    asked = "".join(message.content for message in llm.calls[-1].messages)
+    assert "Findings has none of the fields 'fact': it has 'topic', 'facts'" in asked
+
+
+@pytest.mark.parametrize(
+    ("output_type", "args", "member"),
+    [
+        (Findings, {}, ""),
+        (Findings, {"topic": "sea", "sure": True}, ""),
+        (Findings | Refusal, {}, "Findings"),
+        (dict[str, Findings], {"a": {}}, ""),
+    ],
+)
+async def test_an_object_may_leave_out_what_has_a_default_and_say_more(
+    output_type: Any, args: dict[str, Any], member: str
+) -> None:
+    llm = ScriptedLLM([result_call(args, member)])
+    result = await Brain(react(llm, output_type=output_type)).run("What is known of the sea?")
+    assert result.stop_reason == "done"
+    llm.assert_complete()
+
+
+async def test_a_member_that_is_named_in_text_may_be_empty() -> None:
+    llm = ScriptedLLM(["Hm.", '{"type": "Findings", "value": {}}'])
+    result = await Brain(react(llm, output_type=Findings | Refusal)).run("What is known?")
+    assert result.output == Findings()
