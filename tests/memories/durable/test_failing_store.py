@@ -116,6 +116,14 @@ class Flaky(MortalJournal):
             self._die()
 
 
+async def check_left(store: Journal, left_by_kill: Journal, names: str) -> None:
+    found, wanted = await record_of(store), await record_of(left_by_kill)
+    if names == "a":
+        assert found == wanted
+    # where several run, another one may write before it is cancelled, but not that it was
+    assert repr(found).count("was not run") <= repr(wanted).count("was not run")
+
+
 @pytest.mark.parametrize(("kind", "names"), first_of([kind[:2] for kind in KINDS], ("nested", "a")))
 async def test_a_request_that_fails_can_be_made_again(kind: str, names: str) -> None:
     whole, counted = life_of(kind, names), Flaky(RamJournal())
@@ -123,17 +131,17 @@ async def test_a_request_that_fails_can_be_made_again(kind: str, names: str) -> 
         opened = counted.requests
         await whole.go_on(brain)
     for request in range(opened + 1, counted.requests + 1):
-        dead, left_by_kill = life_of(kind, names), RamJournal()
-        await killed(dead, Flaky(left_by_kill, request, Killed))
-        life, store = life_of(kind, names), RamJournal()
+        left_by_kill, store = RamJournal(), RamJournal()
+        await killed(life_of(kind, names), Flaky(left_by_kill, request, Killed))
+        life = life_of(kind, names)
         async with life.process(Flaky(store, request)) as brain:
             with pytest.raises(Lost):
                 await life.go_on(brain)
             if request % 2:
-                assert await record_of(store) == await record_of(left_by_kill), request
+                await check_left(store, left_by_kill, names)
                 await life.go_on(brain)  # with the same memory object
         if life.result is None:  # also when that is closed
-            assert await record_of(store) == await record_of(left_by_kill), request
+            await check_left(store, left_by_kill, names)
             async with life.process(store) as brain:
                 await life.go_on(brain)
         await life.check(whole, store)
