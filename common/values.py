@@ -10,7 +10,7 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel, TypeAdapter, ValidationError
+    from pydantic import TypeAdapter, ValidationError
     from pydantic_core import ErrorDetails
 
 
@@ -105,28 +105,6 @@ def _enums_in(schema: Any) -> Iterator[type[Enum]]:
             yield schema["cls"]
         elif not kind.startswith("function"):
             yield from _enums_in([*schema.values()])
-
-
-def objects_read(read: object, data: Any) -> Iterator[tuple[BaseModel, dict[str, Any]]]:
-    """Yield the objects of pydantic models that were read, each with its JSON object.
-
-    Args:
-        read: What was read.
-        data: The JSON data that it was read from.
-    """
-    from pydantic import BaseModel
-
-    if isinstance(read, BaseModel) and isinstance(data, dict):
-        yield read, data
-        for name, field in type(read).model_fields.items():
-            given = data.get(name, data.get(field.alias or ""))
-            yield from objects_read(getattr(read, name), given)
-    elif isinstance(read, list | tuple) and isinstance(data, list | tuple):
-        for item, given in zip(read, data, strict=False):
-            yield from objects_read(item, given)
-    elif isinstance(read, dict) and isinstance(data, dict):
-        for name, item in read.items():
-            yield from objects_read(item, data.get(name))
 
 
 def error_details(error: ValidationError) -> list[ErrorDetails]:

@@ -14,7 +14,7 @@ from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, fro
 
 from agent_brain.common.json_values import INCOMPLETE, json_values
 from agent_brain.common.text import clean
-from agent_brain.common.values import check_members, objects_read
+from agent_brain.common.values import check_members
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.output_unions import Member, choose, members_of, name_of
 from agent_brain.states.partial import PartialReader, Secrets
@@ -189,33 +189,7 @@ class Shape(Generic[T]):
         return class_name == self.name or name_of(class_name or "") in self.members
 
     def _from_json(self, text: str) -> T:
-        value = self._finite(self._validated(text), text)
-        data = from_json(text)
-        if (self._wrapped or self.members) and isinstance(data, dict):
-            if "value" in data and data.keys() <= {"type", "value"}:
-                data = data["value"]
-        return self._named_right(value, data)
-
-    def _named_right(self, value: T, data: Any) -> T:
-        """Return ``value``; refuse an object that has none of the fields that ``data`` names.
-
-        Where all fields have defaults, pydantic accepts any other names, and what they say is lost.
-        """
-        for read, given in objects_read(value, data):
-            fields = type(read).model_fields
-            if given and fields and not read.model_fields_set:
-                problem = PydanticCustomError(
-                    "no_known_field",
-                    "{name} has none of the fields {given}: it has {fields}",
-                    {
-                        "name": type(read).__name__,
-                        "given": ", ".join(map(repr, given)),
-                        "fields": ", ".join(map(repr, fields)),
-                    },
-                )
-                details = InitErrorDetails(type=problem, input=given)
-                raise ValidationError.from_exception_data(self.name, [details])
-        return value
+        return self._finite(self._validated(text), text)
 
     def _from_scalar(self, text: str) -> T:
         try:
@@ -254,7 +228,7 @@ class Shape(Generic[T]):
         text = json.dumps(args)
         if member is None:
             return self._from_json(text)
-        return self._named_right(self._finite(self.members[member].read(args), text), args)
+        return self._finite(self.members[member].read(args), text)
 
     def _validated(self, text: str) -> T:
         if self.members:

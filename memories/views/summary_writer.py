@@ -12,7 +12,6 @@ from agent_brain.common.aio import maybe_await
 from agent_brain.common.json_values import json_values
 from agent_brain.common.secrets import get_logger
 from agent_brain.common.text import as_data, count_tokens, shorten
-from agent_brain.common.values import objects_read
 from agent_brain.memories.errors import MemoryDefinitionError
 from agent_brain.memories.message import Message, Role, text_for_model
 from agent_brain.memories.recall.results import is_of_others
@@ -147,16 +146,24 @@ def read_form(form: type[BaseModel], written: str | BaseModel) -> BaseModel:
 
 def _misnamed(read: object, data: Any) -> Iterator[str]:
     """Yield what is wrong with objects that have unknown fields in place of those of the form."""
-    for form, given in objects_read(read, data):
-        fields = type(form).model_fields
-        missing = [name for name in fields if name not in form.model_fields_set]
+    if isinstance(read, BaseModel) and isinstance(data, dict):
+        fields = type(read).model_fields
+        missing = [name for name in fields if name not in read.model_fields_set]
         known = {*fields, *(field.alias for field in fields.values())}
-        unknown = [name for name in given if name not in known]
-        if missing and unknown and type(form).model_config.get("extra") != "allow":
+        unknown = [name for name in data if name not in known]
+        if missing and unknown and type(read).model_config.get("extra") != "allow":
             yield (
                 f"it has the unknown fields {', '.join(map(repr, unknown))} and lacks "
                 f"{', '.join(map(repr, missing))}"
             )
+        for name, field in fields.items():
+            yield from _misnamed(getattr(read, name), data.get(name, data.get(field.alias or "")))
+    elif isinstance(read, list | tuple) and isinstance(data, list | tuple):
+        for item, given in zip(read, data, strict=False):
+            yield from _misnamed(item, given)
+    elif isinstance(read, dict) and isinstance(data, dict):
+        for name, item in read.items():
+            yield from _misnamed(item, data.get(name))
 
 
 async def outline(previous_summary: str, messages: Sequence[Message]) -> str:
