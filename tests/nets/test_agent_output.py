@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Literal
 
 import pytest
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, TypeAdapter
 
 from agent_brain import Brain, MessagesMemory, Net, tool
 from agent_brain.errors import MalformedOutputError, StateDefinitionError
@@ -280,6 +282,42 @@ async def test_data_that_fits_no_member_goes_back_with_the_names(said: str):
 
     assert result.output == Flight(**LH1)
     assert len(llm.calls) == 3
+
+
+class Trip(BaseModel):
+    there: Flight | NoFlight
+    back: Flight | NoFlight = NoFlight()
+
+
+@dataclass
+class Wishes:
+    seat: str = "any"
+    meals: int = 0
+
+
+INSIDE: dict[str, tuple[Any, Any, Any]] = {
+    "in a list": (list[UNION], [{"number": "LH1", "price": "cheap"}], [LH1]),  # type: ignore[valid-type]
+    "in a field": (Trip, {"there": {"number": "LH1", "price": "cheap"}}, {"there": LH1}),
+    "in a mapping": (dict[str, UNION], {"a": {"number": "LH1"}}, {"a": LH1}),  # type: ignore[valid-type]
+    "fields that do not exist": (Wishes, {"seats": "window"}, {"seat": "window"}),
+}
+
+
+@pytest.mark.parametrize("mode", ["tool", "text"])
+@pytest.mark.parametrize(("kind", "wrong", "right"), INSIDE.values(), ids=INSIDE)
+async def test_data_with_a_mistake_does_not_become_an_object_of_defaults(
+    kind: Any, wrong: Any, right: Any, mode: str
+):
+    if mode == "tool":
+        wrapped = isinstance(wrong, list)
+        calls = [result_call({"value": each} if wrapped else each) for each in (wrong, right)]
+        llm = ScriptedLLM([[each] for each in calls])
+    else:
+        llm = ScriptedLLM(["Hm.", json.dumps(wrong), json.dumps(right)], native=False)
+    result = await Brain(react(llm, output_type=kind)).run("Which flight?")
+
+    assert result.output == TypeAdapter(kind).validate_python(right)
+    assert "it has the unknown field" in llm.calls[-1].messages[-1].content
 
 
 class Cat(BaseModel):
