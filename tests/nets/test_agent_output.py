@@ -296,9 +296,9 @@ class Wishes:
 
 
 INSIDE: dict[str, tuple[Any, Any, Any]] = {
-    "in a list": (list[UNION], [{"number": "LH1", "price": "cheap"}], [LH1]),  # type: ignore[valid-type]
+    "in a list": (list[UNION], [{"number": "LH1", "price": "cheap"}], [LH1]),
     "in a field": (Trip, {"there": {"number": "LH1", "price": "cheap"}}, {"there": LH1}),
-    "in a mapping": (dict[str, UNION], {"a": {"number": "LH1"}}, {"a": LH1}),  # type: ignore[valid-type]
+    "in a mapping": (dict[str, UNION], {"a": {"number": "LH1"}}, {"a": LH1}),
     "fields that do not exist": (Wishes, {"seats": "window"}, {"seat": "window"}),
 }
 

@@ -150,8 +150,7 @@ METHODS = ["on_enter", "on_exit", "next_state"]
 @pytest.mark.parametrize("guarded", [False, True], ids=["alone", "guarded"])
 @pytest.mark.parametrize("method", METHODS)
 async def test_changes_in_other_methods_are_noticed(method: str, guarded: bool) -> None:
-    before = {"before": lambda memory: None} if guarded else {}
-    net = Net({Steps.ONE: Elsewhere(method)}, **before)
+    net = Net({Steps.ONE: Elsewhere(method)}, before=(lambda memory: None) if guarded else None)
     with pytest.raises(StateMutationError, match=r"Elsewhere\.items cannot be changed"):
         await Brain(net, hooks=[DebugStates()]).run("go")
 
