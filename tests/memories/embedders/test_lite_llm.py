@@ -68,4 +68,5 @@ async def test_a_name_without_a_known_provider_is_refused_where_it_is_given(name
 @pytest.mark.parametrize("name", ["text-embedding-3-small", "ollama/nomic-embed-text"])
 async def test_a_name_that_only_its_provider_can_judge_is_taken(name):
     embedder = VectorMemory(embedder=name).embedder
-    assert embedder is not None and embedder.name == name
+    assert embedder is not None
+    assert embedder.name == name
