@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import KW_ONLY, InitVar, dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
 
 import anyio
 
@@ -78,6 +78,8 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 Reads: TypeAlias = bool | Callable[[Event], bool]
+
+T = TypeVar("T")
 
 FINAL = (
     BrainDefinitionError,
@@ -346,11 +348,16 @@ class Engine:
             await self._observation.begin()
         if node.on_enter and self.key not in self.memory.control.entered:
             with self._inside(node):
-                await work_here(self.memory_calls, state.on_enter(self.memory), in_step=True)
+                entering = self._watched(node, state.on_enter(self.memory))
+                await work_here(self.memory_calls, entering, in_step=True)
         stream = state.run(self.memory)
         if hooks is not None and hooks.debug is not None:
             stream = hooks.debug.watch(stream, state, node.name)
         return surrounded(stream, partial(self._inside, node)) if self._around else stream
+
+    def _watched(self, node: Node, call: Coroutine[Any, Any, T]) -> Coroutine[Any, Any, T]:
+        debug = None if self.hooks is None else self.hooks.debug
+        return call if debug is None else debug.watch_call(call, node.state, node.name)
 
     async def _exit(self, node: Node, stream: object) -> None:
         """Close the stream of a state, which may not be exhausted, and call ``on_exit``.
@@ -364,7 +371,7 @@ class Engine:
                 self._note_entered(node)
             elif node.on_exit:
                 try:
-                    leaving = node.state.on_exit(self.memory)
+                    leaving = self._watched(node, node.state.on_exit(self.memory))
                     await work_here(self.memory_calls, leaving, in_step=True)
                 except LimitReachedError as error:
                     if self._note_refusal(error) is None:
@@ -462,7 +469,10 @@ class Engine:
                 if report.error is None:
                     token = here.set(self._working) if node.decides else None
                     try:
-                        target = await node.state.next_state(memory)
+                        deciding = node.state.next_state(memory)
+                        if self.hooks is not None:
+                            deciding = self._watched(node, deciding)
+                        target = await deciding
                     finally:
                         if token is not None:
                             here.reset(token)

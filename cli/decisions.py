@@ -7,6 +7,7 @@ import shlex
 from typing import Any, Protocol
 
 from agent_brain.cli.exit_codes import UserError, notify, user_errors
+from agent_brain.cli.keyboard import discard_typed
 from agent_brain.cli.options import Options
 from agent_brain.cli.sanitize import sanitize, whole_call
 from agent_brain.errors import BrainUseError
@@ -47,6 +48,8 @@ def ask_person(memory: Memory, read: Read) -> Decisions | None:
     asked = f"question  {request.question}" if call is None else f"approve   {whole_call(call)}"
     notify(f"  {asked}", kind="")
     request.how = "Write yes, no, edit or later"
+    if call is not None:
+        discard_typed()  # an approval is of what is shown
     while (line := read(DECIDE if call else ANSWER)) is not None:
         if re.match(r"(?i)\s*/?later\b" if call else r"(?i)\s*/later\s*$", line):
             return None

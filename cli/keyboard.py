@@ -48,6 +48,14 @@ def read_keyboard(prompt: str, *, hidden: bool = False) -> str | None:
         return None
 
 
+def discard_typed() -> None:
+    """Discard what was typed at a terminal and not read yet: it answers nothing that comes now."""
+    with suppress(ImportError, OSError, ValueError):  # not available on Windows, or no terminal
+        termios = importlib.import_module("termios")
+        with suppress(termios.error):
+            termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+
+
 @contextmanager
 def _interruptible() -> Iterator[None]:
     """Interrupt the wait for a key often, to notice a Ctrl-C from just before it began."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Hashable
+from functools import partial
 from time import perf_counter
 from typing import Any, TypeVar
 
@@ -29,10 +30,11 @@ class DebugStates(Hook):
     A state that changes plain data in one of its attributes or class attributes, as
     ``self.items.append(…)`` and ``type(self).count += 1`` do, ends the run with a
     :class:`~agent_brain.errors.StateMutationError`. One that blocks the event loop, as
-    ``time.sleep`` and slow computations in ``run`` do, is logged as a warning with its name.
+    ``time.sleep`` and slow computations do, is logged as a warning with its name. It looks at
+    ``run``, ``next_state``, ``on_enter`` and ``on_exit``.
 
     Args:
-        blocked: Seconds that ``run`` may take between two awaits.
+        blocked: Seconds that they may take between two awaits.
 
     Raises:
         StateDefinitionError: ``blocked`` is not a number above 0.
@@ -52,27 +54,38 @@ class DebugStates(Hook):
             StateMutationError: It has changed plain data in its attributes.
         """
         state = getattr(state, "wrapped", state)
-
-        def note(seconds: float) -> None:
-            if seconds > self.blocked:
-                kind = type(state).__name__
-                logger.warning(
-                    "State %r (%s) blocked the event loop for %.2f s: await instead, or call slow "
-                    "functions with anyio.to_thread.run_sync",
-                    name,
-                    kind,
-                    seconds,
-                )
+        before = _plain_data(state)
 
         async def take(item: Coroutine[Any, Any, StreamItem]) -> StreamItem:
             try:
-                return await _timed(item, note)
+                return await _timed(item, partial(self._note, state, name))
             except StopAsyncIteration:
                 _refuse_changes(state, before)
                 raise
 
-        before = _plain_data(state)
         return relay(stream, take)
+
+    async def watch_call(self, call: Coroutine[Any, Any, T], state: State, name: str) -> T:
+        """Return what another method of a state returns, with a look at what it does.
+
+        Raises:
+            StateMutationError: It has changed plain data in its attributes.
+        """
+        state = getattr(state, "wrapped", state)
+        before = _plain_data(state)
+        result = await _timed(call, partial(self._note, state, name))
+        _refuse_changes(state, before)
+        return result
+
+    def _note(self, state: State, name: str, seconds: float) -> None:
+        if seconds > self.blocked:
+            logger.warning(
+                "State %r (%s) blocked the event loop for %.2f s: await instead, or call slow "
+                "functions with anyio.to_thread.run_sync",
+                name,
+                type(state).__name__,
+                seconds,
+            )
 
 
 def _refuse_changes(state: State, before: dict[str, Hashable]) -> None:

@@ -16,7 +16,7 @@ from agent_brain.common.json_values import INCOMPLETE, json_values
 from agent_brain.common.text import clean
 from agent_brain.common.values import check_members
 from agent_brain.states.errors import StateDefinitionError
-from agent_brain.states.output_unions import Member, choose, members_of, name_of
+from agent_brain.states.output_unions import Member, choose, members_of, name_of, well_named
 from agent_brain.states.partial import PartialReader, Secrets
 from agent_brain.tools.schemas import resolved
 
@@ -238,12 +238,14 @@ class Shape(Generic[T]):
                 raise self._invalid("json_invalid", "It is not JSON", text) from error
             return cast(T, choose(self.name, self.members, data))
         try:
-            return cast(T, self._value(self.model.model_validate_json(text)))
+            model = self.model.model_validate_json(text)
+            return cast(T, self._value(well_named(self.name, model, from_json(text))))
         except ValidationError as error:
             if not self._wrapped:
                 raise
             try:
-                return cast(T, self._adapter.validate_json(text))
+                bare_value = self._adapter.validate_json(text)
+                return cast(T, well_named(self.name, bare_value, from_json(text)))
             except ValidationError as bare:
                 if error.errors()[0]["type"] == "model_type":  # it is not meant as an object
                     raise bare from None

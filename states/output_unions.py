@@ -7,14 +7,16 @@ import re
 import types
 import typing
 from collections.abc import Mapping
-from typing import Annotated, Any, get_args, get_origin
+from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from agent_brain.common.values import error_lines
+from agent_brain.common.values import error_lines, misnamed_fields
 from agent_brain.tools.schemas import resolved
+
+T = TypeVar("T")
 
 
 class Member:
@@ -53,7 +55,7 @@ class Member:
         """
         if not self.is_object and isinstance(data, dict) and data.keys() == {"value"}:
             data = data["value"]
-        return self.adapter.validate_json(json.dumps(data))
+        return well_named(self.name, self.adapter.validate_json(json.dumps(data)), data)
 
     def unknown_fields(self, data: Any) -> list[str]:
         """Return the fields in ``data`` that the type does not have."""
@@ -107,6 +109,26 @@ def choose(name: str, members: Mapping[str, Member], data: Any) -> Any:
         except ValidationError as error:
             problems += (f"{member.name}: {line}" for line in error_lines(error))
     raise _unfit(name, members, data, problems)
+
+
+def well_named(name: str, read: T, data: Any) -> T:
+    """Return ``read``, the value of ``data``; see :func:`misnamed_fields`.
+
+    Args:
+        name: The name of its type.
+        read: The value.
+        data: JSON data.
+
+    Raises:
+        ValidationError: An object in it has unknown fields, and none of its own.
+    """
+    if not (problems := [*misnamed_fields(read, data, some=True)]):
+        return read
+    details: list[InitErrorDetails] = [
+        {"type": PydanticCustomError("misnamed", "{what}", {"what": each}), "input": data}
+        for each in problems
+    ]
+    raise ValidationError.from_exception_data(name, details)
 
 
 def _unfit(

@@ -19,7 +19,7 @@ from agent_brain.common.text import clean_json, to_compact_json
 from agent_brain.tools.frozen import FrozenDict, frozen
 
 DEEPEST = 100  # how deep the arguments of a model's call may be nested
-_PLAIN = frozenset({str, int, float, bool, type(None)})
+PLAIN = frozenset({str, int, float, bool, type(None)})
 _new_call_id = ids_of("call")
 
 
@@ -77,7 +77,7 @@ class Action(BaseModel, frozen=True, defer_build=True):
 
 def readable(action: Action) -> Action:
     """Return a model's call; one whose arguments are nested too deeply, as text only."""
-    if _PLAIN.issuperset(map(type, action.args.values())):
+    if PLAIN.issuperset(map(type, action.args.values())):
         return action
     level: list[Any] = [action.args]
     for _ in range(DEEPEST):

@@ -25,7 +25,7 @@ from pydantic_core import to_json
 from agent_brain.common.json_data import data_of
 from agent_brain.common.secrets import scrub
 from agent_brain.common.text import clean_json, to_compact_json
-from agent_brain.common.values import check_members, error_lines
+from agent_brain.common.values import check_members, error_lines, misnamed_fields
 from agent_brain.tools.schemas import read_schema, resolved
 
 AnswerKind: TypeAlias = Any
@@ -79,9 +79,12 @@ class AnswerType:
         if self.members and (name := to_compact_json(answer)) in self.members:
             return self.members[name]
         try:
-            return self.adapter.validate_json(json.dumps(answer), by_alias=True, by_name=True)
+            value = self.adapter.validate_json(json.dumps(answer), by_alias=True, by_name=True)
         except ValidationError as error:
             raise ValueError("; ".join(error_lines(error))) from None
+        if problems := [*misnamed_fields(value, answer)]:
+            raise ValueError("; ".join(problems))
+        return value
 
 
 class Field(NamedTuple):

@@ -13,8 +13,8 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from agent_brain.common.aio import is_async_function, maybe_await, run_in_thread
 from agent_brain.common.errors import ToolDefinitionError
-from agent_brain.common.values import error_lines
-from agent_brain.tools.action import Action
+from agent_brain.common.values import error_lines, misnamed_fields
+from agent_brain.tools.action import PLAIN, Action
 from agent_brain.tools.base import RESULT_TOKENS, Approval, BaseTool
 from agent_brain.tools.context import ToolContext, current_call
 from agent_brain.tools.errors import ToolArgumentsError
@@ -70,9 +70,13 @@ class FunctionTool(BaseTool):
         """
         try:
             values: dict[str, Any] = self._validator.validate_python(thawed(args))
-            return values
         except ValidationError as error:
-            return self._validate_as_json(args, error)
+            values = self._validate_as_json(args, error)
+        if PLAIN.issuperset(map(type, args.values())):
+            return values
+        if problems := [*misnamed_fields(values, args)]:
+            raise ToolArgumentsError(self.name, problems)
+        return values
 
     def _validate_as_json(self, args: Mapping[str, Any], error: ValidationError) -> dict[str, Any]:
         """Validate as JSON, from which strict types accept what they refuse from Python."""

@@ -6,15 +6,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from agent_brain.common.litellm.connections import connections
+from agent_brain.common.litellm.names import faults_in_name
 from agent_brain.common.litellm.setup import litellm_on_asyncio, load_litellm, model_entry
 from agent_brain.memories.embedders.base import Embedder, EmbeddingResult
 from agent_brain.memories.errors import EmbeddingError
 
+_EXAMPLE = "openai/text-embedding-3-small"
 _PRICE = "input_cost_per_token"
 
 
 class LiteLLMEmbedder(Embedder):
-    """Embed with a model by its LiteLLM name; LiteLLM is imported when the first text is embedded.
+    """Embed with a model by its LiteLLM name.
+
+    LiteLLM is imported when the first text is embedded, or for a name that looks wrong.
 
     Args:
         model: Such as ``"text-embedding-3-small"`` or ``"ollama/nomic-embed-text"``.
@@ -22,11 +26,16 @@ class LiteLLMEmbedder(Embedder):
         batch_size: The most texts for one request.
         params: Passed with every request: ``api_base``, ``api_key``, ``dimensions``, ``timeout``…;
             and ``input_cost_per_token`` in US dollars, if LiteLLM does not know the price.
+
+    Raises:
+        EmbeddingError: LiteLLM knows no provider of that name.
     """
 
     def __init__(
         self, model: str, *, dimension: int | None = None, batch_size: int = 64, **params: Any
     ) -> None:
+        for fault in faults_in_name(model, params, modes=("embedding",), example=_EXAMPLE):
+            raise EmbeddingError(model, fault.removeprefix(repr(model)).lstrip(": "))
         self.name = model
         self.dimension = dimension
         self.batch_size = batch_size

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 import anyio.lowlevel
@@ -12,6 +12,7 @@ from agent_brain.common.aio import maybe_await
 from agent_brain.common.json_values import json_values
 from agent_brain.common.secrets import get_logger
 from agent_brain.common.text import as_data, count_tokens, shorten
+from agent_brain.common.values import misnamed_fields
 from agent_brain.memories.errors import MemoryDefinitionError
 from agent_brain.memories.message import Message, Role, text_for_model
 from agent_brain.memories.recall.results import is_of_others
@@ -139,31 +140,9 @@ def read_form(form: type[BaseModel], written: str | BaseModel) -> BaseModel:
     if form.model_fields and not read.model_fields_set:
         wanted = ", ".join(map(repr, form.model_fields))
         raise ValueError(f"it has none of the fields of the form: {wanted}")
-    if problem := next(_misnamed(read, data), None):
+    if problem := next(misnamed_fields(read, data), None):
         raise ValueError(problem)
     return read
-
-
-def _misnamed(read: object, data: Any) -> Iterator[str]:
-    """Yield what is wrong with objects that have unknown fields in place of those of the form."""
-    if isinstance(read, BaseModel) and isinstance(data, dict):
-        fields = type(read).model_fields
-        missing = [name for name in fields if name not in read.model_fields_set]
-        known = {*fields, *(field.alias for field in fields.values())}
-        unknown = [name for name in data if name not in known]
-        if missing and unknown and type(read).model_config.get("extra") != "allow":
-            yield (
-                f"it has the unknown fields {', '.join(map(repr, unknown))} and lacks "
-                f"{', '.join(map(repr, missing))}"
-            )
-        for name, field in fields.items():
-            yield from _misnamed(getattr(read, name), data.get(name, data.get(field.alias or "")))
-    elif isinstance(read, list | tuple) and isinstance(data, list | tuple):
-        for item, given in zip(read, data, strict=False):
-            yield from _misnamed(item, given)
-    elif isinstance(read, dict) and isinstance(data, dict):
-        for name, item in read.items():
-            yield from _misnamed(item, data.get(name))
 
 
 async def outline(previous_summary: str, messages: Sequence[Message]) -> str:

@@ -153,6 +153,25 @@ async def test_what_a_validator_refuses_is_asked_again() -> None:
     assert requests.questions == {"?2": "Which day?"}
 
 
+class Wishes(BaseModel):
+    seat: str = "any"
+
+
+async def test_a_misspelt_field_of_a_form_with_defaults_is_asked_again() -> None:
+    async def asking(memory: Memory) -> AsyncIterator[Any]:
+        wishes = Ask("What do you wish?", Wishes)
+        yield wishes
+        yield wishes.value.seat
+
+    brain = Brain(net(asking))
+    await brain.run("Book a seat")
+    assert (await brain.resume(input={"saet": "window"})).stop_reason == "input"
+    requests = brain.memory.control.human_requests
+    assert requests is not None
+    assert "it has the unknown fields 'saet' and lacks 'seat'" in requests.questions[""]
+    assert (await brain.resume(input={"seat": "window"})).answer == "window"
+
+
 @pytest.fixture(params=["ram", "sqlite", "redis", "postgres"])
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
     """Opens a journal of each kind, as another process would."""

@@ -318,6 +318,37 @@ def test_in_a_terminal(demo_tools, tmp_path):
         assert terminal.finish() == 0
 
 
+TYPED = '''
+import select
+import sys
+
+from agent_brain import tool
+
+
+def typed(args: dict[str, int]) -> bool:
+    assert select.select([sys.stdin], [], [], 60)[0]
+    return True
+
+
+@tool(requires_approval=typed)
+def pay_dollars(amount: int) -> str:
+    """Pay dollars."""
+    return f"paid {amount}"
+'''
+
+
+def test_what_was_typed_before_a_call_is_shown_does_not_approve_it(tmp_path):
+    path = tmp_path / "typed.py"
+    path.write_text(TYPED)
+    with Terminal("ask", "-m", "demo", "-t", f"{path}:pay_dollars", "pay 500 dollars") as terminal:
+        terminal.type("yes\n")
+        terminal.expect("approve   pay_dollars(amount=500)")
+        terminal.expect("later> ")
+        terminal.type("no\n")
+        assert terminal.finish() == 0
+    assert "paid 500" not in terminal.seen
+
+
 LONG = "cat notes.txt | " + "sort | " * 60 + "head && rm -rf /srv/data"
 
 RUN = '''

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Literal
 
 import pytest
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, TypeAdapter
 
 from agent_brain import Brain, MessagesMemory, Net, tool
 from agent_brain.errors import MalformedOutputError, StateDefinitionError
@@ -291,6 +293,42 @@ async def test_data_that_fits_no_member_goes_back_with_the_names(said: str):
     assert len(llm.calls) == 3
 
 
+class Trip(BaseModel):
+    there: Flight | NoFlight
+    back: Flight | NoFlight = NoFlight()
+
+
+@dataclass
+class Wishes:
+    seat: str = "any"
+    meals: int = 0
+
+
+INSIDE: dict[str, tuple[Any, Any, Any]] = {
+    "in a list": (list[UNION], [{"number": "LH1", "price": "cheap"}], [LH1]),
+    "in a field": (Trip, {"there": {"number": "LH1", "price": "cheap"}}, {"there": LH1}),
+    "in a mapping": (dict[str, UNION], {"a": {"number": "LH1"}}, {"a": LH1}),
+    "fields that do not exist": (Wishes, {"seats": "window"}, {"seat": "window"}),
+}
+
+
+@pytest.mark.parametrize("mode", ["tool", "text"])
+@pytest.mark.parametrize(("kind", "wrong", "right"), INSIDE.values(), ids=INSIDE)
+async def test_data_with_a_mistake_does_not_become_an_object_of_defaults(
+    kind: Any, wrong: Any, right: Any, mode: str
+):
+    if mode == "tool":
+        wrapped = isinstance(wrong, list)
+        calls = [result_call({"value": each} if wrapped else each) for each in (wrong, right)]
+        llm = ScriptedLLM([[each] for each in calls])
+    else:
+        llm = ScriptedLLM(["Hm.", json.dumps(wrong), json.dumps(right)], native=False)
+    result = await Brain(react(llm, output_type=kind)).run("Which flight?")
+
+    assert result.output == TypeAdapter(kind).validate_python(right)
+    assert "it has the unknown field" in llm.calls[-1].messages[-1].content
+
+
 class Cat(BaseModel):
     kind: Literal["cat"]
     lives: int = 9
@@ -374,7 +412,7 @@ async def test_an_object_that_has_none_of_the_fields_that_were_written_is_correc
     found = output.findings[0] if kind == "an inner one" else output
     assert found == Findings(facts=["a"])
     asked = "".join(message.content for message in llm.calls[-1].messages)
-    assert "Findings has none of the fields 'fact': it has 'topic', 'facts'" in asked
+    assert "it has the unknown fields 'fact' and lacks 'topic', 'facts'" in asked
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,21 @@ def test_a_call_runs_once_it_is_approved(serve, open_chat):
     expect(chat.button("Approve")).to_have_count(0)
 
 
+def test_all_that_is_approved_is_shown_without_scrolling_in_it(serve, open_chat):
+    long = "cat notes.txt | " + "sort | " * 800 + "head && rm -rf /srv/data"
+    chat = open_chat(serve(Brain(llm=waiting(long), tools=[wipe])).url)
+
+    chat.ask("Delete it.")
+    expect(chat.status).to_have_text("Waits for you")
+    shown = chat.tool("wipe").locator("pre")
+    expect(shown).to_contain_text("rm -rf /srv/data")
+    assert shown.evaluate("each => each.scrollHeight - each.clientHeight") <= 0
+    chat.button("Approve").click()
+
+    expect(chat.tool("wipe").get_by_label("Result")).to_contain_text("deleted")
+    assert shown.first.evaluate("each => each.scrollHeight - each.clientHeight") > 0
+
+
 def test_a_call_is_denied_with_a_reason(serve, open_chat):
     chat = open_chat(serve(Brain(llm=waiting("/a"), tools=[wipe])).url)
 

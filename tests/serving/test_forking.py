@@ -18,6 +18,7 @@ from agent_brain.memories.journal.entry import Entry
 from agent_brain.nets import MapState, react
 from agent_brain.serving import Origin, Session, Sessions
 from agent_brain.testing import ScriptedLLM
+from tests.memories.vector.support import WordsEmbedder
 from tests.serving.models import EchoLLM
 
 pytestmark = pytest.mark.anyio
@@ -146,7 +147,7 @@ async def test_a_copy_goes_on_with_the_branches_that_the_step_had_begun(tmp_path
 
 async def test_a_vector_memory_of_a_copy_finds_what_was_said(tmp_path):
     pytest.importorskip("chromadb")
-    options = {"path": tmp_path / "v", "embedder": "hash"}
+    options = {"path": tmp_path / "v", "embedder": WordsEmbedder()}
     brain = Brain(llm=DemoLLM())
     async with Sessions(brain, "vector", memory_options=options) as sessions:
         async with sessions.use("one", user="ann") as session:

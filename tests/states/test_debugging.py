@@ -115,6 +115,56 @@ async def test_a_state_that_blocks_the_event_loop_is_named(
     assert record.name == "agent_brain.states.debugging"
 
 
+class Elsewhere(State):
+    """Does what it must not do beside ``run``."""
+
+    def __init__(self, method: str, clock: Clock | None = None) -> None:
+        self.method = method
+        self.clock = clock
+        self.items: list[str] = []
+
+    def _do(self, method: str) -> None:
+        if method != self.method:
+            return
+        if self.clock is None:
+            self.items.append("x")
+        else:
+            self.clock.now += 0.5
+
+    async def on_enter(self, memory: Memory) -> None:
+        self._do("on_enter")
+
+    async def run(self, memory: Memory) -> AsyncIterator[str]:
+        yield "done"
+
+    async def on_exit(self, memory: Memory) -> None:
+        self._do("on_exit")
+
+    async def next_state(self, memory: Memory) -> Literal[None]:
+        self._do("next_state")
+
+
+METHODS = ["on_enter", "on_exit", "next_state"]
+
+
+@pytest.mark.parametrize("guarded", [False, True], ids=["alone", "guarded"])
+@pytest.mark.parametrize("method", METHODS)
+async def test_changes_in_other_methods_are_noticed(method: str, guarded: bool) -> None:
+    net = Net({Steps.ONE: Elsewhere(method)}, before=(lambda memory: None) if guarded else None)
+    with pytest.raises(StateMutationError, match=r"Elsewhere\.items cannot be changed"):
+        await Brain(net, hooks=[DebugStates()]).run("go")
+
+
+@pytest.mark.parametrize("method", METHODS)
+async def test_blocking_in_other_methods_is_named(
+    method: str, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    brain = Brain(single(Elsewhere(method, clock)), hooks=[DebugStates()])
+    assert (await brain.run("go")).answer == "done"
+    [record] = caplog.records
+    assert "(Elsewhere) blocked the event loop for 0.50 s" in record.getMessage()
+
+
 async def test_waiting_does_not_block(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
     async def other() -> None:
         clock.now += 0.5

@@ -7,7 +7,7 @@ import enum
 from typing import Annotated
 
 import pytest
-from pydantic import BaseModel, Field, Strict
+from pydantic import AliasChoices, AliasPath, BaseModel, Field, Strict, model_validator
 
 from agent_brain.tools import ToolArgumentsError, as_tool, tool
 
@@ -47,6 +47,81 @@ def test_every_problem_is_listed_in_one_error():
     assert told == ["count", "when", "color", "at.x", "at.y", "extra"]
     assert all(problem in str(caught.value) for problem in caught.value.problems)
     assert caught.value.tool == "paint"
+
+
+class Flight(BaseModel):
+    number: str
+    price: int
+
+
+class NoFlight(BaseModel):
+    reason: str = ""
+
+
+class Order(BaseModel):
+    flight: Flight | NoFlight
+
+
+@tool
+def book(order: Order, more: list[Flight | NoFlight] | None = None) -> str:
+    """Book."""
+    return f"{order} {more}"
+
+
+@pytest.mark.parametrize(
+    ("args", "problem"),
+    [
+        (
+            {"order": {"flight": {"number": "A1"}}},
+            "order.flight: as NoFlight it has the unknown fields 'number' and lacks 'reason'",
+        ),
+        (
+            {"order": {"flight": {}}, "more": [{"number": "A1", "price": 5}, {"price": 5}]},
+            "more.1: as NoFlight it has the unknown fields 'price' and lacks 'reason'",
+        ),
+    ],
+)
+def test_data_with_a_mistake_is_not_taken_for_an_object_of_defaults(args, problem):
+    with pytest.raises(ToolArgumentsError) as caught:
+        book.validate(args)
+    assert [*caught.value.problems] == [problem]
+
+
+def test_an_unknown_field_of_a_complete_object_is_ignored():
+    args = {"order": {"flight": {"number": "A1", "price": 5, "seat": "window"}}}
+    assert book.validate(args)["order"] == Order(flight=Flight(number="A1", price=5))
+
+
+class Place(BaseModel):
+    lat: float = 0
+    note: str = Field("", validation_alias=AliasChoices("note", AliasPath("notes", 0)))
+
+    @model_validator(mode="before")
+    @classmethod
+    def of_text(cls, data: dict[str, object]) -> dict[str, object]:
+        at = data.get("at")
+        return data if at is None else {**data, "lat": at}
+
+
+class Anything(BaseModel, extra="allow"):
+    size: int = 0
+
+
+class Named(BaseModel):
+    title: str = Field("", alias="name")
+    pages: int = 0
+
+
+def test_fields_that_a_class_reads_in_its_own_way_are_known():
+    @tool
+    def put(at: Place, other: Anything, book: Named) -> None: ...
+
+    read = put.validate(
+        {"at": {"at": 5, "notes": ["a"]}, "other": {"colour": "red"}, "book": {"name": "B"}}
+    )
+
+    assert (read["at"].lat, read["at"].note, read["book"].title) == (5, "a", "B")
+    assert read["other"].model_extra == {"colour": "red"}
 
 
 def test_constraints_are_checked():

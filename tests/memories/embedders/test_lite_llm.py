@@ -3,7 +3,9 @@ from __future__ import annotations
 import anyio
 import pytest
 
+from agent_brain import StuckPolicy
 from agent_brain.common.errors import EventLoopError
+from agent_brain.memories import VectorMemory
 from agent_brain.memories.embedders import EmbeddingError, LiteLLMEmbedder, embed_all
 from tests.support.openai_server import OpenAIServer
 
@@ -45,3 +47,26 @@ async def test_another_event_loop_is_refused_with_the_reason():
 
     with pytest.raises(EventLoopError, match="asyncio"):
         await anyio.to_thread.run_sync(on_trio)
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("opneai/text-embedding-3-small", "there is no provider 'opneai'. Did you mean 'openai'?"),
+        ("text-embeding-3-small", "Did you mean 'text-embedding-3-small'?"),
+        ("openai", "is a provider: write 'openai/MODEL', as 'openai/text-embedding-3-small'"),
+        ("openai/", "names no model"),
+    ],
+)
+async def test_a_name_without_a_known_provider_is_refused_where_it_is_given(name, problem):
+    for use in (lambda: VectorMemory(embedder=name), lambda: StuckPolicy(embedder=name)):
+        with pytest.raises(EmbeddingError) as caught:
+            use()
+        assert problem in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["text-embedding-3-small", "ollama/nomic-embed-text"])
+async def test_a_name_that_only_its_provider_can_judge_is_taken(name):
+    embedder = VectorMemory(embedder=name).embedder
+    assert embedder is not None
+    assert embedder.name == name
