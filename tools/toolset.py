@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from typing import Any, TypeAlias, TypeVar
 
+from agent_brain.common.aio import is_async_function
 from agent_brain.common.errors import ToolDefinitionError
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.function import as_tool
@@ -149,10 +150,18 @@ def offered(available: dict[str, BaseTool], tools: Iterable[BaseTool]) -> Iterat
 
 
 def chooser(choice: Choice | None, *, default: bool) -> Callable[[BaseTool], object]:
-    """Return a function that says whether a tool matches ``choice``; ``default`` for None."""
+    """Return a function that says whether a tool matches ``choice``; ``default`` for None.
+
+    Raises:
+        ToolDefinitionError: ``choice`` is an async function, or nothing that selects tools.
+    """
     if choice is None:
         return lambda tool: default
     if callable(choice):
+        if is_async_function(choice):  # what it returns would always be true
+            raise ToolDefinitionError(
+                f"A function that selects tools must not be async: {choice!r}"
+            )
         return choice
     several = isinstance(choice, Iterable) and not isinstance(choice, str)
     patterns: list[str] = list(choice) if several else [choice]  # type: ignore[list-item]

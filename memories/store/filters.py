@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias, TypedDict
 
 from pydantic import JsonValue
 
+from agent_brain.common.aio import is_async_function
 from agent_brain.common.text import folded
 from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.message import Message, Role
@@ -151,7 +152,7 @@ def kept_by(keep: Keep | None, messages: Sequence[Message]) -> list[str]:
     if keep == "pinned":
         keep = attrgetter("pinned")
     if callable(keep):
-        chosen = [message.id for message in messages if keep(message)]
+        chosen = [*map(attrgetter("id"), filter(_condition(keep), messages))]
     elif isinstance(keep, Iterable) and not isinstance(keep, str):
         chosen = [*names("keep", keep)]
     else:
@@ -217,4 +218,17 @@ def _where(where: Where) -> Callable[[Message], bool]:
         raise MemoryUseError(
             f"where= takes a function of a message, or a dict of metadata values, not {where!r}"
         )
-    return where
+    return _condition(where)
+
+
+def _condition(function: Callable[[Message], bool]) -> Callable[[Message], bool]:
+    """Return a function of a message, which is not async: what that returns is always true.
+
+    Raises:
+        MemoryUseError: It is async.
+    """
+    if is_async_function(function):
+        raise MemoryUseError(
+            f"A function that chooses messages must not be async: {function!r:.200}"
+        )
+    return function

@@ -70,6 +70,10 @@ def same_session(journal: RamJournal) -> LayeredMemory:
     return LayeredMemory(WindowedMemory(journal=journal), MessagesMemory(journal=journal))
 
 
+async def never(_: Message) -> bool:
+    return False
+
+
 WRONG: list[Any] = [
     (lambda m: m.delete(3), MemoryUseError, "ids="),
     (lambda m: m.messages(tags=3), MemoryUseError, "tags="),
@@ -79,6 +83,9 @@ WRONG: list[Any] = [
     (lambda m: m.forget(5), MemoryUseError, "ids="),
     (lambda m: m.forget(older_than=5), MemoryUseError, "older_than="),
     (lambda m: m.forget(where=5), MemoryUseError, "where="),
+    (lambda m: m.forget(where=never), MemoryUseError, "must not be async"),
+    (lambda m: m.messages(where=never), MemoryUseError, "must not be async"),
+    (lambda m: m.clear(keep=never), MemoryUseError, "must not be async"),
     (lambda m: m.messages("two"), MemoryUseError, "last="),
     (lambda m: m.messages(last=True), MemoryUseError, "last="),
     (lambda m: m.get(5), MemoryUseError, "get\\(\\) takes a text"),
@@ -121,6 +128,7 @@ async def test_wrong_arguments_are_refused(name) -> None:
         ({"query": "a", "k": True}, "k="),
         ({"query": "a", "min_score": "0.5"}, "min_score="),
         ({"query": "a", "where": 3}, "where="),
+        ({"query": "a", "where": never}, "must not be async"),
         ({"query": "a", "since": 3}, "since="),
         ({"query": "a", "scope": 3}, "scope="),
     ],

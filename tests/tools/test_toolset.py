@@ -48,6 +48,10 @@ NAMED = Named()
 BOTH = Toolset([read, write])
 
 
+async def is_named(_: object) -> bool:
+    return False
+
+
 def names(tools: Toolset) -> list[str]:
     return [tool.name for tool in tools]
 
@@ -105,6 +109,8 @@ async def test_tools_are_renamed_and_work_as_before():
         (lambda: Toolset([NAMED]).prefixed("a b "), "its name must be"),
         (lambda: Toolset([3]), "3 is not a tool"),  # type: ignore[list-item]
         (lambda: BOTH.filter(allow=[3]), "does not select tools"),  # type: ignore[list-item]
+        (lambda: BOTH.filter(deny=is_named), "must not be async"),
+        (lambda: MessagesMemory([BOTH]).allow_tools(allow=is_named), "must not be async"),
         (
             lambda: MessagesMemory([BOTH, tool(name="read")(lambda: 1)]),
             "Two tools are named 'read'",
