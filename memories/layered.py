@@ -73,10 +73,11 @@ class LayeredMemory(Retagged, WrappingMemory):
     """A window of recent messages over a memory that keeps what has left it.
 
     The context has what the long-term memory recalls for the goal, quoted in a message that says so
-    (its own context, if it cannot recall), and the recent messages, in the order it all happened;
-    each once. Queries concern both. One long-term memory may serve many conversations at
-    once, if it is opened with ``shared=True``; what is from another conversation is quoted with its
-    name and date, and results of tools there only with ``tool_results``::
+    (its own context, if it cannot recall), what is pinned of this conversation, and the recent
+    messages, in the order it all happened; each once. Queries concern both. One long-term memory
+    may serve many conversations at once, if it is opened with ``shared=True``; what is from another
+    conversation is quoted with its name and date, and results of tools there only with
+    ``tool_results``::
 
         user = VectorMemory(path="users", session="user:ann", shared=True)
         chat = WindowedMemory(journal="chats.db", session="ann/42")
@@ -257,7 +258,17 @@ class LayeredMemory(Retagged, WrappingMemory):
                 return behind_rules(block, merged)
             whole = {message.id for message in await in_thread_if_many(left, whole_groups)} | shown
             return await self._merged([m for m in earlier if m.id in whole], recent)
-        return behind_rules(await self._recall(held), recent)
+        pinned = await self._pinned(held)
+        block = await self._recall(held.union(message.id for message in pinned))
+        return behind_rules(block, await self._merged(pinned, recent) if pinned else recent)
+
+    async def _pinned(self, held: set[str]) -> list[Message]:
+        """Return what is pinned of this conversation, with its group, and has left the window."""
+        first_view = await StoredMemory.context(self.long)  # your own context() may recall
+        shown = [message async for message in in_slices(first_view) if message.id not in held]
+        pinned = [m.id for m in shown if m.pinned and self._elsewhere(m) is None]
+        stays = {*with_partners(pinned, shown)} if pinned else ()
+        return [message for message in shown if message.id in stays]
 
     async def _recall(self, held: set[str]) -> list[Message]:
         goal = await self.short.goal()

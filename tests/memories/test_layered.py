@@ -192,6 +192,34 @@ async def test_pinned_messages_keep_their_place() -> None:
     assert [m.content for m in await memory.context()] == list("abcdef")
 
 
+@pytest.mark.parametrize("long", [VectorMemory, Recalling])
+async def test_what_is_pinned_after_it_has_left_the_window_is_shown(long) -> None:
+    memory = LayeredMemory(WindowedMemory(max_messages=2), long())
+    call = Action(name="look", args={}, id="call")
+    looked = [Message.assistant("", tool_calls=[call]), Message.tool("peanuts", call)]
+    await memory.update([Message.user("Look.", id="asked"), *looked])
+    for number in range(9):
+        await memory.update([Message.assistant(f"{number}")])
+    await memory.pin(["asked", looked[1].id])
+    await memory.set_goal("Peanuts?")
+    pinned = ["asked", *(message.id for message in looked)]
+    shown = await memory.context()
+    assert [message.id for message in shown if message.id in pinned] == pinned
+    assert shown[-1].content == "Peanuts?"
+    await memory.unpin(pinned)
+    assert {message.id for message in await memory.context()}.isdisjoint(pinned)
+
+
+async def test_what_is_pinned_is_not_quoted_besides() -> None:
+    memory = LayeredMemory(WindowedMemory(max_messages=2), VectorMemory())
+    await memory.update([Message.user("I love peanuts.", id="peanuts")])
+    await memory.update([Message.assistant(f"{number}") for number in range(9)])
+    await memory.pin("peanuts")
+    await memory.set_goal("peanuts?")
+    shown = [message.content for message in await memory.context()]
+    assert [text for text in shown if "I love peanuts." in text] == ["I love peanuts."]
+
+
 async def test_an_export_has_all_of_it_and_loads_anywhere() -> None:
     memory = plain()
     await memory.set_goal("goal")
