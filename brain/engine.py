@@ -317,7 +317,7 @@ class Engine:
 
     async def _receive(self, steering: Steering) -> list[MessageReceived]:
         """Record the messages that were sent to the run."""
-        received = await steering.record(self.memory)
+        received = await work_here(self.memory_calls, steering.record(self.memory))
         if received:
             self.memory.control.fingerprints.clear()  # they may lead to something else
             if self._durable:
@@ -365,7 +365,7 @@ class Engine:
         A state that waits is not left: it runs again when the run is resumed.
         """
         try:
-            await close_stream(stream)
+            await work_here(self.memory_calls, close_stream(stream), in_step=True)
         finally:
             if self.record.report.waits is not None:
                 self._note_entered(node)

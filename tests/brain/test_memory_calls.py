@@ -646,6 +646,17 @@ class LooksAround(Looks):
             await self.look()
 
 
+class LooksAtTheEnd(Looks):
+    """Looks it up when its stream is closed."""
+
+    async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
+        try:
+            yield "Seen."
+            yield "Not read."
+        finally:
+            await self.look()
+
+
 AROUND = ["on_enter", "next_state", "on_exit"]
 WHERE = [
     "tool",
@@ -721,6 +732,54 @@ async def test_what_a_run_looks_up_in_another_memory_is_work_of_it(what: str, wh
     assert result.usage.cost == pytest.approx(provider.money - before)
     assert ledger.usage().cost == pytest.approx(provider.money - before)
     assert what != "learned" or "learn" in ledger.by_purpose()
+
+
+async def test_what_a_state_looks_up_when_its_stream_is_left_is_work_of_the_run() -> None:
+    provider, ledger = Provider(), UsageLedger()
+    book = vector(provider)
+    await book.update([Message.user(f"The sea is blue {n}") for n in range(3)])
+    before = provider.money
+    brain = Brain(single(LooksAtTheEnd(partial(book.recall, "sea"))), hooks=[ledger])
+    async with brain.stream("Go") as run:
+        async for event in run:
+            if isinstance(event, TextDelta):
+                break
+    assert provider.money > before
+    assert run.result is not None
+    assert run.result.usage.cost == pytest.approx(provider.money - before)
+    assert ledger.usage().cost == pytest.approx(provider.money - before)
+
+
+class LooksUpGoals(MessagesMemory):
+    """Looks up what it is given in another memory."""
+
+    def __init__(self, book: VectorMemory) -> None:
+        super().__init__()
+        self.book = book
+
+    async def set_goal(self, goal: str | Message) -> None:
+        await self.book.recall("sea")
+        await super().set_goal(goal)
+
+    async def update(self, messages: list[Message]) -> list[str] | Any:
+        await self.book.recall("sea")
+        return await super().update(messages)
+
+
+async def test_what_a_memory_looks_up_in_another_one_is_work_of_the_run() -> None:
+    provider, ledger = Provider(), UsageLedger()
+    book = vector(provider)
+    await book.update([Message.user(f"The sea is blue {n}") for n in range(3)])
+    before = provider.money
+    brain = Brain(single(Says()), LooksUpGoals(book), hooks=[ledger])
+    async with brain.stream("Go") as run:
+        run.send("Look again.")
+        async for _ in run:
+            pass
+    assert provider.money > before
+    assert run.result is not None
+    assert run.result.usage.cost == pytest.approx(provider.money - before)
+    assert ledger.usage().cost == pytest.approx(provider.money - before)
 
 
 @pytest.mark.parametrize("where", [where for where in WHERE if "tool" not in where])
