@@ -71,6 +71,16 @@ def as_data(text: str) -> str:
     return f"<data>{inside}</data>"
 
 
+def one_line(text: str) -> str:
+    """Return ``text`` in one line."""
+    return " ".join(text.split())
+
+
+def indented(text: str) -> str:
+    """Return ``text`` with its lines but the first indented: none can imitate a line of a list."""
+    return "\n  ".join(text.strip().splitlines())
+
+
 def shorten(text: str, max_tokens: int) -> str:
     """Return the head and the tail of ``text``, in at most ``max_tokens`` tokens.
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from agent_brain.common.text import as_data, shorten, to_compact_json
+from agent_brain.common.text import as_data, one_line, shorten, to_compact_json
 from agent_brain.common.values import error_lines
 from agent_brain.memories.message import Message, Role
 from agent_brain.memories.user.checking import Batch, Cited, Draft
@@ -114,7 +114,7 @@ def _new(messages: dict[str, Message], batch: Batch) -> list[str]:
             continue
         own = own_words(message, batch.names).strip() == message.content.strip()
         text = shorten(message.content, most)
-        who = message.name or message.sent_from or message.role.value
+        who = one_line(message.name or message.sent_from or message.role.value)
         when = f"{message.created_at:%Y-%m-%d}"
         lines.append(f"{name} [{when}] {who}: {text if own else as_data(text)}")
     return lines

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
-from agent_brain.common.text import as_data, count_tokens
+from agent_brain.common.text import as_data, count_tokens, indented, one_line
 from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.message import Message, Role, text_for_model
 from agent_brain.memories.views.tokens import MESSAGE_TOKENS, Counter, cut, message_tokens
@@ -160,14 +160,14 @@ def told(message: Message, conversation: str | None, text: str) -> str:
         conversation: Another conversation that it is from; None for this one.
         text: Its text, or as much of it as there is room for.
     """
-    who = message.name or message.sent_from or message.role.value
+    who = one_line(message.name or message.sent_from or message.role.value)
     if message.role is Role.TOOL:
-        who = f"result of {message.name or 'a tool'}"
+        who = f"result of {one_line(message.name or 'a tool')}"
     when = f"{message.created_at:%Y-%m-%d %H:%M}"
     if message.occurred_at is not None:
         when += f", happened {message.occurred_at:%Y-%m-%d %H:%M}"
     where = "" if conversation is None else f", conversation {conversation!r}"
-    text = text.strip().replace("\n", "\n  ")  # so that no text can imitate another line
+    text = indented(text)
     return f"- [{when}{where}] {who}: {as_data(text) if is_of_others(message) else text}"
 
 

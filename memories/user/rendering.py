@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from itertools import islice
 
-from agent_brain.common.text import as_data, count_tokens
+from agent_brain.common.text import as_data, count_tokens, one_line
 from agent_brain.memories.recall.results import Recalled, RecalledItem, told
 from agent_brain.memories.user.facts import OWN, USER, Fact
 from agent_brain.memories.user.log import Block
@@ -31,7 +31,7 @@ def fact_line(fact: Fact) -> str:
     who = "" if fact.about == USER else f"{fact.about}: "
     slot = "" if fact.slot is None else f"{fact.slot}: "
     when = f"{fact.said_at:%Y-%m-%d}"
-    text = " ".join(fact.text.split())
+    text = one_line(fact.text)
     unsure = "; others contradict it" if fact.disputed_by else ""
     if fact.status in ("planned", "claim") and fact.valid_from > fact.said_at:
         unsure += f"; planned: from {fact.valid_from:%Y-%m-%d}"

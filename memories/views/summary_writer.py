@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from agent_brain.common.aio import maybe_await
 from agent_brain.common.json_values import json_values
 from agent_brain.common.secrets import get_logger
-from agent_brain.common.text import as_data, count_tokens, shorten
+from agent_brain.common.text import as_data, count_tokens, one_line, shorten
 from agent_brain.common.values import misnamed_fields
 from agent_brain.memories.errors import MemoryDefinitionError
 from agent_brain.memories.message import Message, Role, text_for_model
@@ -155,7 +155,7 @@ async def outline(previous_summary: str, messages: Sequence[Message]) -> str:
         if message.cause_by == ITSELF:
             lines.append(message.content)
             continue
-        text = " ".join(text_for_model(message).split())
+        text = one_line(text_for_model(message))
         calls = ", ".join(call.name for call in message.tool_calls)
         if calls:
             text = f"{text} (called {calls})".strip()
@@ -199,5 +199,5 @@ def _fitting(lines: Sequence[str], room: int, counter: Counter) -> tuple[int, in
 
 def _speaker(message: Message) -> str:
     if message.role is Role.TOOL:
-        return f"{message.name or 'tool'}{' failed' if message.is_error else ''}"
-    return message.name or message.role.value
+        return f"{one_line(message.name or 'tool')}{' failed' if message.is_error else ''}"
+    return one_line(message.name or message.role.value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Literal
 
-from agent_brain.common.text import as_data
+from agent_brain.common.text import as_data, indented, one_line
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.context import ToolContext
 from agent_brain.tools.errors import ToolError
@@ -94,9 +94,10 @@ def _by_words(query: str, messages: list[Any], limit: int) -> list[Any]:
 def _show(message: Any, conversation: str | None) -> str:
     """Return when, in which other conversation and by whom a message was said, and its text."""
     where = "" if conversation is None else f", conversation {conversation!r}"
-    text, who = message.content[:SHOWN], message.name or message.sent_from or message.role
+    text = indented(message.content[:SHOWN])
+    who = one_line(message.name or message.sent_from or message.role)
     if message.role == "tool":
-        who = f"result of {message.name or 'a tool'}"
+        who = f"result of {one_line(message.name or 'a tool')}"
     if message.role == "tool" or message.sent_from is not None:
         text = as_data(text)
     when = f"{message.created_at:%Y-%m-%d %H:%M}"
