@@ -134,7 +134,9 @@ class UserTools:
                 messages = await erasing.messages_of(self._user, choice, chosen) - turn
                 if expect != len(chosen) + len(messages):
                     return _would_forget(chosen, len(messages))
-            await erasing.forget(self._user, choice, None, context.memory)
+            await self._user.forget(
+                choice.fact_id, text=choice.text, slot=choice.slot, running=context.memory
+            )
         except MemoryUseError as error:
             raise ToolError(str(error)) from error
         except JournalError as error:

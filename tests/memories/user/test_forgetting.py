@@ -317,6 +317,23 @@ async def test_a_model_is_told_what_is_left_when_it_forgets_a_fact() -> None:
     assert "is too short" in results[2]
 
 
+class Kept(UserMemory):
+    """Refuses to forget."""
+
+    async def forget(self, *_: Any, **choice: Any) -> int:
+        raise MemoryUseError(f"Not allowed: {choice['slot']}")
+
+
+async def test_a_model_forgets_as_the_program_does() -> None:
+    user = Kept()
+    await user.remember("Lives in Porto", slot="home")
+    llm = ScriptedLLM([Action(name="forget", args={"slot": "home", "expect": 1}), "No."])
+    async with Brain("react", llm=llm, user=user) as brain:
+        result = await brain.run("Forget where I live.")
+    assert any("Not allowed: home" in message.content for message in result.messages)
+    assert await user.facts(slot="home")
+
+
 async def test_a_choice_is_needed() -> None:
     user = UserMemory()
     for which in ({}, {"slot": "home", "text": "Paris"}, {"text": "x"}):
