@@ -61,7 +61,7 @@ class Query:
         without_tags: With none of these tags.
         text: Containing this text, whatever the case and the spaces, anywhere but in IDs, times,
             and the names of tools and states.
-        where: A function of the message, or values that its metadata must have.
+        where: A function of the message, not async, or values that its metadata must have.
         since: Of this moment or later: when it happened (``occurred_at``), else was created.
         until: Of before this moment, likewise.
     """

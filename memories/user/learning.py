@@ -54,7 +54,7 @@ class Learned:
     Attributes:
         messages: How many messages were read.
         calls: How often the extractor was called.
-        facts: The facts that were stored.
+        facts: The facts that were stored, with the status that they have now.
         refused: The drafts that were not, with reasons.
         replaced: The IDs of the facts that these have replaced.
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
 from itertools import zip_longest
@@ -355,7 +356,8 @@ class UserMemory(AsyncResource):
                     reading = await learning.still_there(opened, reading)
                     learned += await learning.write(self, reading, drafts)
         await learning.tell_learned(self, run_here())
-        return learned
+        known = self.log.facts()  # with what the others say of each
+        return replace(learned, facts=tuple(known[f.id] for f in learned.facts if f.id in known))
 
     @property
     def learns(self) -> bool:

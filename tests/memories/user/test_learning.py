@@ -74,6 +74,24 @@ async def test_the_extractor_gets_twenty_messages_at_most_and_none_that_say_noth
     assert not await user.is_new("Do you like food3?")
 
 
+async def test_what_was_learned_has_the_status_that_it_has_among_the_others() -> None:
+    user = UserMemory(extract=by_rules)
+    talk, later = MessagesMemory(), MessagesMemory()
+    moved, claimed = said("I moved to Porto", 2), Message.assistant("The user lives in Oslo")
+    await talk.update([said("I live in Paris", 1), moved, claimed])
+    await later.update([said("I live in Rome", 3)])
+    learned = await user.learn(talk, later)
+    assert [(fact.text, fact.status) for fact in learned.facts] == [
+        ("Lives in Paris", "replaced"),
+        ("Lives in Porto", "replaced"),
+        ("Lives in Oslo", "claim"),
+        ("Lives in Rome", "current"),
+    ]
+    assert {fact.id: fact for fact in learned.facts} == {
+        fact.id: fact for fact in await user.facts(status="all")
+    }
+
+
 async def test_what_is_not_in_the_messages_is_refused() -> None:
     message = said("I live in Porto", 1)
 
