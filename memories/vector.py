@@ -377,8 +377,8 @@ class VectorMemory(StoredMemory):
             until: Only messages before this moment (aware).
             min_score: Only messages with this score or a better one, from 0 to 1.
             scope: ``"session"``, or ``"tenant"`` for all sessions of the memory's tenant in its
-                journal; :attr:`Recalled.session` is where a message is from. The first such call
-                reads them all.
+                journal; :attr:`Recalled.session` is where a message is from, and copies in forks
+                are not returned besides. The first such call reads them all.
             tool_results: With ``scope="tenant"``, results of tools in other sessions too: what a
                 web page said there is nothing that the user or the agent has said.
 
@@ -435,6 +435,9 @@ class VectorMemory(StoredMemory):
             message = get(item_id)[1]
             return message is not None and fits(message)
 
+        where = where if wanted.where is None else accepted
+        if sessions is not None:
+            where = sessions.each_once(where, self._session_name)
         itself = self.store.goal_id
         asked = goal if goal is not None or itself is None else self.store.log.get(itself)
         if sessions is not None and itself is not None:
@@ -446,7 +449,7 @@ class VectorMemory(StoredMemory):
             indexed.questions,
             query,
             k,
-            where=where if wanted.where is None else accepted,
+            where=where,
             since=wanted.since,
             until=wanted.until,
             now=self.store.clock(),

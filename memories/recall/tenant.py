@@ -155,6 +155,28 @@ class Together:
         name, part = self.parts[number]
         return name, part.log.get(message_id)
 
+    def each_once(self, where: Callable[[str], bool] | None, own: str) -> Callable[[str], bool]:
+        """Return a filter of items, called for the best ones first, that takes no message twice.
+
+        Forks and long-term memories have copies of messages.
+
+        Args:
+            where: Only items for which this is true.
+            own: The session whose copy is taken, if it has one.
+        """
+        seen: set[str] = set()
+        own_log = next((part.log for name, part in self.parts.values() if name == own), ())
+
+        def accepted(item_id: str) -> bool:
+            number, _, message_id = item_id.partition(":")
+            elsewhere = message_id in own_log and self.parts[number][0] != own
+            if message_id in seen or elsewhere or not (where is None or where(item_id)):
+                return False
+            seen.add(message_id)
+            return True
+
+        return accepted
+
     def holding(self, message_ids: Collection[str]) -> set[str]:
         """Return the numbers of the sessions that have one of these messages."""
         return {

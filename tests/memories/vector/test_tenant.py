@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -173,6 +174,7 @@ async def test_a_fork_searches_the_sessions_beside_its_own(tmp_path) -> None:
         memory = VectorMemory(journal=journal, tenant="ann", session="two")
         await memory.update(said("a truck"))
         fork = await memory.fork(journal=journal, session="three", tenant="ann")
+        await memory.update(said("another truck"))
         assert {session for session, _ in await everywhere(fork, "kitten truck")} == {
             "one",
             "two",
@@ -192,6 +194,31 @@ async def test_a_conversation_and_its_long_term_memory_are_found_once() -> None:
     assert sorted(str(each.session) for each in found) == ["monday", "tuesday"]
     async with create_memory("layered", journal=journal, tenant="ann", session="tuesday") as memory:
         assert len({text for _, text in await everywhere(memory, "kitten", 2)}) == 2
+
+
+@pytest.mark.parametrize("embedder", [None, WordsEmbedder()])
+async def test_a_message_with_copies_in_forks_is_found_once(embedder) -> None:
+    place: dict[str, Any] = {"journal": RamJournal(), "tenant": "ann"}
+    memory = VectorMemory(**place, session="monday", embedder=embedder)
+    await memory.update(said("My kitten is called Pip", "I have another kitten"))
+    for name in ("fork", "another fork"):
+        async with await memory.fork(**place, session=name) as fork:
+            await fork.update(said(f"A kitten of the {name}"))
+    own = await everywhere(memory, "kitten", 4)
+    assert sorted(own) == [
+        ("another fork", "A kitten of the another fork"),
+        ("fork", "A kitten of the fork"),
+        ("monday", "I have another kitten"),
+        ("monday", "My kitten is called Pip"),
+    ]
+    tuesday = VectorMemory(**place, session="tuesday", embedder=embedder)
+    elsewhere = await everywhere(tuesday, "kitten", 4)
+    assert sorted(text for _, text in elsewhere) == sorted(text for _, text in own)
+    await memory.clear()
+    assert len(await everywhere(tuesday, "kitten", 9)) == 4
+    known = UserMemory(**place)
+    found = await known.recall("kitten", "messages", 9)
+    assert len({each.message.id for each in found}) == len(found) == 4
 
 
 async def test_the_messages_of_a_tenant_are_indexed_once(monkeypatch) -> None:
