@@ -216,13 +216,12 @@ async def test_an_export_has_all_of_it_and_loads_anywhere() -> None:
     assert await other.short.count() == await memory.short.count()
 
 
-@pytest.mark.parametrize("place", [{}, {"session": "monday"}], ids=["ram", "journal"])
+@pytest.mark.parametrize("stored", [False, True], ids=["ram", "journal"])
 async def test_an_export_that_is_loaded_over_a_shared_memory_is_the_same_conversation(
-    place: dict[str, str],
+    stored: bool,
 ) -> None:
     journal = RamJournal()
-    if place:
-        place["journal"] = journal
+    place: dict[str, Any] = {"journal": journal, "session": "monday"} if stored else {}
 
     def conversation() -> LayeredMemory:
         user = VectorMemory(journal=journal, session="user", shared=True)
