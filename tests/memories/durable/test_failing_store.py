@@ -105,13 +105,13 @@ class Flaky(MortalJournal):
     ) -> None:
         super().__init__(store, error=error)
         self.requests, self.fails_at = 0, fails_at
-        self.lasts = False  # whether it fails from then on
+        self.down = False  # whether it fails from then on
         self.left = 0  # how many writes were done when it failed
 
     def _check(self) -> None:
         super()._check()
         self.requests += 1
-        if self.requests == self.fails_at or (self.lasts and self.requests > self.fails_at):
+        if self.requests == self.fails_at or (self.down and self.requests > self.fails_at):
             self.left = self.writes
             self._die()
 
@@ -388,7 +388,7 @@ async def test_a_run_over_a_shared_session_goes_on_after_a_failure(lasts: bool) 
         try:
             result = await brain.run("Begin.")
         except Lost:
-            store.fails_at, store.lasts = 0, False
+            store.fails_at, store.down = 0, False
             if memory.control.status == "idle":
                 result = await brain.run("Begin.")
             else:
@@ -401,6 +401,6 @@ async def test_a_run_over_a_shared_session_goes_on_after_a_failure(lasts: bool) 
     for request in range(1, counted.requests - 1):
         paid.clear()
         store = Flaky(RamJournal(), request)
-        store.lasts = lasts
+        store.down = lasts
         assert await run(store) == "done", request
         assert len(paid) <= 1, request
