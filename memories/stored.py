@@ -680,7 +680,9 @@ class StoredMemory(Retagged, Exported):
     ) -> Self:
         """Return an empty memory with the same tools and options."""
         copied = copy.copy(self)
-        copied.available_tools = dict(self.available_tools)
+        for name, value in vars(self).items():
+            if type(value) in (dict, list, set):  # the tools, and what a class of one's own holds
+                setattr(copied, name, value.copy())
         copied.control = Control.fresh()
         copied.resumed = copied.lasting = False
         copied._origin = copied._kept = copied.run_work = None
