@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -362,13 +362,20 @@ async def _map(store: Journal) -> None:
     await Brain(Net({Two.WORK: each}), memory).run("Begin.")
 
 
-async def test_nothing_is_written_when_a_branch_cannot_be_opened() -> None:
+async def _debate(store: Journal) -> None:
+    await Brain("debate", MessagesMemory(journal=store), llm=ScriptedLLM(["x"] * 12)).run("Begin.")
+
+
+@pytest.mark.parametrize("run", [_map, _debate])
+async def test_nothing_is_written_when_a_branch_cannot_be_opened(
+    run: Callable[[Journal], Awaitable[None]],
+) -> None:
     counted = Flaky(RamJournal())
-    await _map(counted)
+    await run(counted)
     for request in range(1, counted.requests + 1):
         store = Flaky(RamJournal(), request)
         with pytest.raises(Lost):
-            await _map(store)
+            await run(store)
         assert store.writes == store.left, request
 
 
