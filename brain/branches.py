@@ -11,6 +11,7 @@ import anyio
 from agent_brain.common.aio import CLEANUP_SECONDS
 from agent_brain.common.errors import FinalError
 from agent_brain.common.pool import work_off
+from agent_brain.memories.errors import STORE_ERRORS
 from agent_brain.nets.delegation import Branch, Delegate
 from agent_brain.states.aclosing import close_stream
 from agent_brain.states.background import BackgroundTask
@@ -98,6 +99,8 @@ async def _run_branch(
                 yield event
     except Exception as error:
         branch.error = branch.error or error
+        if isinstance(error, STORE_ERRORS):  # before the memories of those beside it are closed
+            branch.memory.note_store_failure(error)
         if _ends_all(order, error):
             raise
     finally:

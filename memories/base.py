@@ -5,13 +5,14 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
+from types import TracebackType
 from typing import Any, Self
 
 from anyio.abc import AsyncResource
 
 from agent_brain.common.text import to_compact_json
 from agent_brain.memories.control import Control, ToolScope
-from agent_brain.memories.errors import MemoryUseError
+from agent_brain.memories.errors import STORE_ERRORS, MemoryUseError
 from agent_brain.memories.message import Message
 from agent_brain.memories.runs.run_memory import EarlierTurns, RunMemory
 from agent_brain.memories.runs.work import working_for
@@ -244,3 +245,13 @@ class Memory(RunMemory, AsyncResource):
     async def __aenter__(self) -> Self:
         await self.open()
         return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if isinstance(error, STORE_ERRORS):  # closing writes what is held
+            self.note_store_failure(error)
+        await self.aclose()

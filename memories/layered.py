@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, cast
 
+import anyio
 from pydantic import BaseModel, JsonValue, ValidationError
 
 from agent_brain.common.text import count_tokens
@@ -491,23 +492,25 @@ class LayeredMemory(Retagged, WrappingMemory):
             views.pop(name, None)
         held, only = set(part.held), set(part.only)
         await self.open()
-        self._handed.reset()
+        for memory in (self.short, self.long):
+            await memory._write("restore()")
         kept = [m for m in snapshot.messages if m.id in held]
-        recent = [m for m in snapshot.messages if m.id not in only]
+        recent = snapshot.messages  # what leaves the window is known as of this conversation
+        if not self.long.shared:
+            recent = [m for m in recent if m.id not in only]
+        content = snapshot.model_copy(update={"messages": recent, "views": views})
         if self.long.shared:
             await self.long.update(kept)
-        else:
-            await self.long.restore(Snapshot(messages=kept, views=part.views))
-        await self.short.restore(snapshot.model_copy(update={"messages": recent, "views": views}))
+        with anyio.CancelScope(shield=True):  # both, or none
+            if not self.long.shared:
+                await self.long.restore(Snapshot(messages=kept, views=part.views))
+            self._handed.reset()
+            await self.short.restore(content)
 
     async def _copied(self, copying: Copying) -> LayeredMemory:
         """Return a copy of this memory over copies of both."""
         await self.open()
-        self.short.on_evict = None
-        try:
-            short = cast("WindowedMemory", await copy_of(self.short, copying))
-        finally:
-            self.short.on_evict = self._handed.take
+        short = cast("WindowedMemory", await copy_of(self.short, copying))
         if short.store.session is None:
             for name in (HANDED, REMOVING):
                 short.store.values.pop(name, None)

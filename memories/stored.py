@@ -182,18 +182,23 @@ class StoredMemory(Retagged, Exported):
 
     @property
     def leasable(self) -> bool:
-        """Whether a run has a lease: there is a journal to write, and the session is not shared."""
-        store = self.store
-        return store.session is not None and not (store.shared or store.readonly)
+        """Whether a run acquires the session: there is a journal to write."""
+        return self.store.session is not None and not self.store.readonly
 
     async def acquire(self) -> None:
         """Get the lease of the session, and read the session again if another runner wrote to it.
+
+        A shared session has no lease.
 
         Raises:
             LeaseHeldError: Another runner has it, and does not release it within ``lease_wait``.
         """
         session = self.store.session
-        if session is not None and session.lease is None and self.leasable:
+        if session is None or not self.leasable or session.lease is not None:
+            return
+        if session.shared:
+            session.running = True
+        else:
             await session.acquire(session.lease_wait)
             if not session.stale and await session.is_outdated():
                 self.store.reread(adopt_control=True)
@@ -675,7 +680,9 @@ class StoredMemory(Retagged, Exported):
     ) -> Self:
         """Return an empty memory with the same tools and options."""
         copied = copy.copy(self)
-        copied.available_tools = dict(self.available_tools)
+        for name, value in vars(self).items():
+            if type(value) in (dict, list, set):  # the tools, and what a class of one's own holds
+                setattr(copied, name, value.copy())
         copied.control = Control.fresh()
         copied.resumed = copied.lasting = False
         copied._origin = copied._kept = copied.run_work = None

@@ -72,6 +72,7 @@ class WindowedMemory(StoredMemory):
         super().__init__(tools, views=[Window(max_messages, max_tokens, counter)], **options)
         self._on_evict: OnEvict | None = None
         self.on_evict = on_evict
+        self._is_layered = False  # whether a LayeredMemory takes what leaves; copies have their own
         self._start_handing()
 
     @property
@@ -93,7 +94,8 @@ class WindowedMemory(StoredMemory):
         self._outlived_most = PRUNE_AT
 
     async def _forked(self) -> None:
-        self.on_evict = self._on_evict
+        self.on_evict = None if self._is_layered else self._on_evict
+        self._is_layered = False
         self._start_handing()
 
     async def history(self) -> list[Message]:

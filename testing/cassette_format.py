@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_brain.common.errors import AgentBrainError
+from agent_brain.common.files import keep_database
 from agent_brain.memories.trace.recorded_call import RecordedCall
 from agent_brain.states.models.call_data import piece_from_data, request_to_data
 from agent_brain.states.sent_request import with_hash
@@ -30,7 +31,12 @@ class CassetteMismatchError(CassetteError, AssertionError):
 
 
 def write_calls(path: Path, calls: Iterable[RecordedCall]) -> None:
-    """Write the file atomically, creating its folder."""
+    """Write the file atomically, creating its folder.
+
+    Raises:
+        FileExistsError: It is a database.
+    """
+    keep_database(path)
     data = {"format": FORMAT, "version": VERSION, "calls": [*map(_call_to_data, calls)]}
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")

@@ -23,6 +23,7 @@ from agent_brain.cli.sessions.places import (
     use_journal,
     use_session,
 )
+from agent_brain.common.files import keep_database
 from agent_brain.memories.journal.base import Journal, SessionRecord
 from agent_brain.memories.journal.transfer import export_session, import_session
 from agent_brain.memories.store.session import read_session_key
@@ -60,6 +61,7 @@ def writing(path: Path) -> Iterator[IO[str]]:
         yield sys.stdout
         return
     try:
+        keep_database(path)
         with NamedTemporaryFile(
             "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False
         ) as file:

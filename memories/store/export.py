@@ -13,6 +13,7 @@ from anyio import to_thread
 from pydantic import ValidationError
 
 from agent_brain.common.files import replace_file
+from agent_brain.common.text import clean
 from agent_brain.memories.base import Memory
 from agent_brain.memories.errors import MemoryUseError, SnapshotError
 from agent_brain.memories.message import Message
@@ -43,6 +44,9 @@ class Exported(Memory):
 
         Args:
             path: A JSON file to write; an existing one is replaced.
+
+        Raises:
+            FileExistsError: The file is a database, such as a journal; it stays as it is.
         """
         snapshot = await self.snapshot_held()
         data = snapshot.model_copy(update={"messages": [], "views": {}}).model_dump(mode="json")
@@ -77,7 +81,7 @@ class Exported(Memory):
         """
         snapshot = await read_export(data, path=path, text=text)
         if merge:
-            await self.update(snapshot.messages)
+            await self.update([*snapshot.messages, *snapshot.goal])
         else:
             if not isinstance(data, Snapshot | Mapping) and path is None and text is None:
                 snapshot.control = control = self.control.model_copy(deep=True)  # of the session
@@ -91,7 +95,7 @@ def _as_data(messages: Sequence[Message]) -> list[dict[str, Any]]:
 
 
 def _write(data: dict[str, Any], path: Path) -> None:
-    replace_file(path, json.dumps(data, ensure_ascii=False, indent=1))
+    replace_file(path, clean(json.dumps(data, ensure_ascii=False, indent=1)))
 
 
 async def read_export(

@@ -55,7 +55,7 @@ class HandOver:
         self._keeps = keeps
         self._removing = Lock()
         self.reset()
-        short.on_evict = self.take
+        short.on_evict, short._is_layered = self.take, True
         if short.store.session is not None:
             short.store.session.marker = HANDED
 

@@ -144,6 +144,14 @@ def test_export_as_a_cassette(place: Path, tmp_path: Path) -> None:
         tape.assert_complete()
 
 
+@pytest.mark.parametrize("form", ["journal", "cassette"])
+def test_an_export_does_not_replace_a_journal(place: Path, form: str) -> None:
+    done = sessions("export", place, "ann", "--as", form, "-o", str(place))
+    assert done.exit_code != 0
+    assert "is a database" in done.stderr
+    assert sessions("show", place, "ann").exit_code == 0
+
+
 @pytest.mark.parametrize(
     ("args", "problem"),
     [

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
+import anyio
 import pytest
 
 from agent_brain.memories import (
@@ -14,6 +16,7 @@ from agent_brain.memories import (
     Message,
     MessagesMemory,
     RamJournal,
+    ReadOnlyMemoryError,
     SQLiteJournal,
     VectorMemory,
     WindowedMemory,
@@ -37,6 +40,14 @@ class Recalling(MessagesMemory):
     async def recall(self, query: str, k: int) -> list[Found]:
         self.asked.append((query, k))
         return [Found(message) for message in reversed(await self.messages(text=query))][:k]
+
+
+class SlowJournal(RamJournal):
+    """Lets others work before it writes."""
+
+    async def append(self, *args: Any, **options: Any) -> int:
+        await anyio.sleep(0)
+        return await super().append(*args, **options)
 
 
 async def test_what_leaves_the_window_is_recalled_for_the_goal() -> None:
@@ -231,6 +242,62 @@ async def test_an_export_has_all_of_it_and_loads_anywhere() -> None:
     assert await other.messages() == await messages.messages() == await memory.messages()
     assert await other.goal() == await memory.goal()
     assert await other.short.count() == await memory.short.count()
+
+
+@pytest.mark.parametrize("stored", [False, True], ids=["ram", "journal"])
+async def test_an_export_that_is_loaded_over_a_shared_memory_is_the_same_conversation(
+    stored: bool,
+) -> None:
+    journal = RamJournal()
+    place: dict[str, Any] = {"journal": journal, "session": "monday"} if stored else {}
+
+    def conversation() -> LayeredMemory:
+        user = VectorMemory(journal=journal, session="user", shared=True)
+        return LayeredMemory(WindowedMemory(max_messages=3, **place), user)
+
+    memory = conversation()
+    await memory.set_goal("goal")
+    await memory.update([Message.assistant(f"{n}", pinned=n == 2) for n in range(9)])
+    exported, shown = await memory.export(), await memory.context()
+    for target in (memory, conversation()):
+        assert await target.load(exported) == 10
+        assert await target.export() == exported
+        assert await target.context() == shown
+
+
+async def test_what_leaves_the_window_while_it_is_copied_is_handed_over() -> None:
+    memory = LayeredMemory(WindowedMemory(max_messages=3, journal=SlowJournal()), MessagesMemory())
+
+    async def copy() -> None:
+        for _ in range(10):
+            await memory.fork()
+            await anyio.sleep(0)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(copy)
+        for number in range(9):
+            await memory.update([Message.user(f"{number}")])
+    assert [message.content for message in await memory.messages()] == [*"012345678"]
+
+
+async def test_a_load_that_is_cancelled_changes_both_or_none() -> None:
+    memory = plain()
+    await memory.update([Message.user(f"{n}") for n in range(9)])
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        await memory.load([Message.user("new", id=f"{n}") for n in range(600)])
+    assert await memory.count() in (9, 600)
+
+
+async def test_a_load_that_the_window_refuses_leaves_the_long_term_memory() -> None:
+    journal = RamJournal()
+    await WindowedMemory(journal=journal).update([Message.user("one")])
+    long = MessagesMemory()
+    await long.update([Message.user("before")])
+    memory = LayeredMemory(WindowedMemory(journal=journal, readonly=True), long)
+    with pytest.raises(ReadOnlyMemoryError):
+        await memory.load([Message.user("new")])
+    assert [message.content for message in await memory.messages()] == ["before", "one"]
 
 
 async def test_the_query_face_reaches_both() -> None:

@@ -17,6 +17,7 @@ from agent_brain.memories import (
     Message,
     MessagesMemory,
     RamJournal,
+    Snapshot,
     SnapshotError,
     TodoMemory,
     VectorMemory,
@@ -63,6 +64,31 @@ async def test_an_export_that_fails_leaves_the_file(tmp_path, monkeypatch) -> No
         await memory.export(path)
     assert path.read_text(encoding="utf-8") == "older"
     assert len(list(tmp_path.iterdir())) == 1
+
+
+async def test_an_export_replaces_no_journal(tmp_path) -> None:
+    path = tmp_path / "brain.db"
+    async with MessagesMemory(journal=path) as memory:
+        await memory.update([Message.user("one")])
+        with pytest.raises(FileExistsError, match="is a database"):
+            await memory.export(path)
+    async with MessagesMemory(journal=path) as later:
+        assert await later.count() == 1
+
+
+async def test_lone_surrogates_are_replaced_in_a_file(tmp_path) -> None:
+    memory, later, path = MessagesMemory(), MessagesMemory(), tmp_path / "export.json"
+    await memory.keep("note", {"shown": "cut \ud83d"})
+    await memory.export(path)
+    await later.load(path=path)
+    assert await later.kept("note") == {"shown": "cut \ufffd"}
+
+
+async def test_a_goal_is_added_from_a_snapshot_that_has_it_apart() -> None:
+    memory = MessagesMemory()
+    goal, answer = Message.user("Where is Ines?"), Message.assistant("In Porto.")
+    assert await memory.load(Snapshot(goal=[goal], messages=[answer]), merge=True) == 2
+    assert {m.id for m in await memory.messages()} == {goal.id, answer.id}
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"version": 99}', '{"messages": [{}]}'])

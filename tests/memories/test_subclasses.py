@@ -141,3 +141,26 @@ async def test_a_goal_that_is_kept_otherwise_begins_a_run_too() -> None:
     memory = Notes()
     result = await Brain(react(ScriptedLLM(["No."])), memory).run("Is it?")
     assert (result.answer, memory.control.run_id) == ("No.", result.run_id)
+
+
+class Counted(MessagesMemory):
+    """Counts the words that it is given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words: dict[str, int] = {}
+
+    async def update(self, messages: list[Message]) -> Any:
+        for word in " ".join(message.content for message in messages).split():
+            self.words[word] = self.words.get(word, 0) + 1
+        return await super().update(messages)
+
+
+@pytest.mark.parametrize("copy", ["fork", "branch"])
+async def test_a_copy_has_its_own_containers(copy: str) -> None:
+    memory = Counted()
+    await memory.update([Message.user("one")])
+    copied = await (memory.fork() if copy == "fork" else memory.branch("b"))
+    assert isinstance(copied, Counted)
+    await copied.update([Message.user("one two")])
+    assert (memory.words, copied.words) == ({"one": 1}, {"one": 2, "two": 1})

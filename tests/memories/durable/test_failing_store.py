@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -12,10 +12,7 @@ import anyio
 import pytest
 
 from agent_brain import Brain, Memory, MessagesMemory, SharedMemory, Team, react, tool
-from agent_brain.memories import (
-    Journal,
-    RamJournal,
-)
+from agent_brain.memories import Journal, Message, RamJournal, VectorMemory
 from agent_brain.nets import MapState, Net, ParallelState, SubnetState
 from agent_brain.states import (
     FunctionState,
@@ -27,7 +24,7 @@ from agent_brain.states import (
     ToolRequest,
     ToolResponse,
 )
-from agent_brain.testing import ModelCall
+from agent_brain.testing import ModelCall, ScriptedLLM
 from agent_brain.tools import Action
 from tests.memories.durable.paying import Lost, Step, killed, record_of
 from tests.memories.durable.paying_agents import life_of
@@ -95,7 +92,7 @@ async def test_a_write_that_fails_leaves_what_a_kill_leaves(
 
 
 class Flaky(MortalJournal):
-    """Fails once, at a request, whether it reads or writes.
+    """Fails at a request, once or from then on, whether it reads or writes.
 
     Args:
         store: The store.
@@ -108,11 +105,14 @@ class Flaky(MortalJournal):
     ) -> None:
         super().__init__(store, error=error)
         self.requests, self.fails_at = 0, fails_at
+        self.down = False  # whether it fails from then on
+        self.left = 0  # how many writes were done when it failed
 
     def _check(self) -> None:
         super()._check()
         self.requests += 1
-        if self.requests == self.fails_at:
+        if self.requests == self.fails_at or (self.down and self.requests > self.fails_at):
+            self.left = self.writes
             self._die()
 
 
@@ -344,3 +344,70 @@ async def test_an_agent_beside_one_whose_store_fails_leaves_what_a_kill_leaves(k
     assert answers[0] == answers[1]
     assert "paid b" in answers[0], "its call was left behind"
     assert life.paid == dead.paid == {"a": 1, "b": 1}
+
+
+def _pays_once(messages: list[Message]) -> Any:
+    return Action(name="pay", args={"euros": 5}) if messages[-1].role == "user" else "done"
+
+
+async def _map(store: Journal) -> None:
+    @tool
+    def pay(euros: int) -> str:
+        """Pay."""
+        return "paid"
+
+    net = react(ScriptedLLM([_pays_once] * 6), tools=[pay])
+    each = MapState(lambda memory: ["a", "b", "c"], net, goal=lambda item: f"Do {item}.")
+    memory = VectorMemory(journal=store, session="map")
+    await Brain(Net({Two.WORK: each}), memory).run("Begin.")
+
+
+async def _debate(store: Journal) -> None:
+    await Brain("debate", MessagesMemory(journal=store), llm=ScriptedLLM(["x"] * 12)).run("Begin.")
+
+
+@pytest.mark.parametrize("run", [_map, _debate])
+async def test_nothing_is_written_when_a_branch_cannot_be_opened(
+    run: Callable[[Journal], Awaitable[None]],
+) -> None:
+    counted = Flaky(RamJournal())
+    await run(counted)
+    for request in range(1, counted.requests + 1):
+        store = Flaky(RamJournal(), request)
+        with pytest.raises(Lost):
+            await run(store)
+        assert store.writes == store.left, request
+
+
+@pytest.mark.parametrize("lasts", [False, True], ids=["once", "until it is resumed"])
+async def test_a_run_over_a_shared_session_goes_on_after_a_failure(lasts: bool) -> None:
+    paid: list[int] = []
+
+    @tool
+    def pay(euros: int) -> str:
+        """Pay."""
+        paid.append(euros)
+        return "paid"
+
+    async def run(store: Flaky) -> str:
+        memory = MessagesMemory(journal=store, session="log", shared=True)
+        brain = Brain("react", memory, [pay], llm=ScriptedLLM([_pays_once] * 4))
+        try:
+            result = await brain.run("Begin.")
+        except Lost:
+            store.fails_at, store.down = 0, False
+            if memory.control.status == "idle":
+                result = await brain.run("Begin.")
+            else:
+                result = await brain.resume()
+        assert await memory.update([Message.user("More.", id="more")]) == ["more"]
+        return result.answer
+
+    counted = Flaky(RamJournal())
+    await run(counted)
+    for request in range(1, counted.requests - 1):
+        paid.clear()
+        store = Flaky(RamJournal(), request)
+        store.down = lasts
+        assert await run(store) == "done", request
+        assert len(paid) <= 1, request
