@@ -6,6 +6,7 @@ A list comprehension is a call before Python 3.12, so the numbers hold for 3.11.
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -33,11 +34,14 @@ def calls(work: Callable[[], Awaitable[Any]]) -> int:
         counted += event == "call" and module.startswith("agent_brain")
 
     async def measure() -> None:
+        gc.collect()  # what other tests have left would be closed meanwhile
+        gc.disable()
         sys.setprofile(profile)
         try:
             await work()
         finally:
             sys.setprofile(None)
+            gc.enable()
 
     asyncio.run(measure())
     return counted

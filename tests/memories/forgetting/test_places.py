@@ -40,6 +40,7 @@ async def test_forgetting_a_text_reaches_files_of_text(kind: str, tmp_path: Path
         assert data.encode() not in on_disk(tmp_path)
 
 
+@pytest.mark.thorough
 async def test_postgres_keeps_it_in_free_space_at_most_until_the_tables_are_rewritten() -> None:
     long = "".join(map(chr, range(0x4E00, 0x9000)))  # which is not compressed
     said = [f"fine {n}" for n in range(50)] + [SECRET] * 50 + [long + SECRET] * 3
