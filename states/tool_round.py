@@ -659,11 +659,13 @@ class ToolRound(Work):
             results = [*map(self._message, known)]
             if SEARCH_TOOLS in self.tools:
                 self._note_found(results)
-            if not self._durable:  # if a shared store fails, the run goes on with them
+            adding = self.memory.update(results)
+            try:
+                await work_here(self.memory.run_work, adding, in_step=True)
+            except STORE_ERRORS:  # the run continues with them, also over a shared memory
                 for call, result in zip(known, results, strict=True):
                     self.control.finish_call(call.action, result, reported=True)
-            adding = self.memory.update(results)
-            await work_here(self.memory.run_work, adding, in_step=True)
+                raise
         self.control.close_calls()
 
     def _note_found(self, results: Sequence[Message]) -> None:
