@@ -46,10 +46,10 @@ def ask_person(memory: Memory, read: Read) -> Decisions | None:
         notify(f"  question  {request.question}", kind="")
         return _ask_typed(request, request.schema, read)
     asked = f"question  {request.question}" if call is None else f"approve   {whole_call(call)}"
-    notify(f"  {asked}", kind="")
-    request.how = "Write yes, no, edit or later"
     if call is not None:
         discard_typed()  # an approval is of what is shown
+    notify(f"  {asked}", kind="")
+    request.how = "Write yes, no, edit or later"
     while (line := read(DECIDE if call else ANSWER)) is not None:
         if re.match(r"(?i)\s*/?later\b" if call else r"(?i)\s*/later\s*$", line):
             return None
