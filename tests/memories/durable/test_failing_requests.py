@@ -245,4 +245,4 @@ async def test_a_request_that_a_server_does_not_answer(
     async with anyio.create_task_group() as lives:
         for request in range(1 + every // 2, requests + 1, every if THOROUGH else 5 * every + 4):
             lives.start_soon(try_at, request)
-    assert failed
+    assert failed or kind not in OFTEN  # at few requests, all may be repeated unnoticed
