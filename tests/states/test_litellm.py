@@ -931,6 +931,7 @@ async def test_a_reader_who_takes_longer_than_the_timeout_is_not_timed_out() -> 
         await llm.open()
         async with closing(llm.stream(HELLO)) as pieces:
             assert await anext(pieces) == "a"
+            await server.wait_until_answered()
             clock.advance(HOUR + 1)
             await asyncio.sleep(0)
             assert await anext(pieces) == "b"

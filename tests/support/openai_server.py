@@ -163,12 +163,13 @@ class OpenAIServer:
 
     Attributes:
         requests: What came in, in order.
+        answered: How many replies were sent to their ends.
         left: How many clients went away before their response was complete.
     """
 
     def __init__(self, script: Iterable[Response] = (), *, dimension: int = 8) -> None:
         self.requests: list[Request] = []
-        self.left = 0
+        self.answered = self.left = 0
         self._script: Iterator[Response] = iter(script)
         self._dimension = dimension
         self._news = threading.Condition()
@@ -205,6 +206,14 @@ class OpenAIServer:
             TimeoutError: They did not.
         """
         await asyncio.to_thread(self._await, lambda: self.left >= count)
+
+    async def wait_until_answered(self, count: int = 1) -> None:
+        """Wait until ``count`` replies were sent to their ends (asyncio).
+
+        Raises:
+            TimeoutError: They were not.
+        """
+        await asyncio.to_thread(self._await, lambda: self.answered >= count)
 
     async def wait_until_asked(self, count: int = 1) -> None:
         """Wait until ``count`` requests have come in (asyncio).
@@ -292,6 +301,10 @@ class OpenAIServer:
         if reply.usage is not None and (body.get("stream_options") or {}).get("include_usage"):
             await _send(stream, _usage(body["model"], *reply.usage))
         await _send(stream, "[DONE]")
+        await stream.write_eof()
+        with self._news:
+            self.answered += 1
+            self._news.notify_all()
         return stream
 
     async def _embeddings(self, request: web.Request) -> web.Response:
