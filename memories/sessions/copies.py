@@ -102,8 +102,9 @@ async def branch_keys(journal: Journal, key: str) -> list[str]:
 async def read_entries(journal: Journal, key: str) -> Sequence[Entry]:
     """Return the entries of a session, with its history."""
     lines: list[Line] = []
-    async for entry in entries_of(journal, key):
-        lines += to_lines([entry], timed=True)
+    async with aclosing(journal.pages(key, history=journal.has_history)) as pages:
+        async for page in pages:
+            lines += to_lines(page, timed=True)
     return Lines(lines)
 
 

@@ -21,8 +21,7 @@ from agent_brain.memories.store.many import in_slices
 TOOL = Role.TOOL  # looking up an enum member is slow
 _ANSWERS = re.compile(r'"tool_call_id":"((?:[^"\\]|\\.)*)"')
 _ID = '{"id":"'  # what the JSON text of a message begins with
-_PINNED = '"pinned":true'
-_CALLS, _EXPIRES = '"tool_call', '"expires_at":'
+PINNED, CALLS, EXPIRES = '"pinned":true', '"tool_call', '"expires_at":'  # in that text
 ON_LOOP = 200  # messages that are decoded at once
 LOADED = 5_000  # messages that are loaded at once, as other threads wait meanwhile
 
@@ -62,7 +61,7 @@ class Held(Sequence[Message]):
     def may_expire(self) -> bool:
         """Whether a message may have a time at which it expires."""
         return any(
-            _EXPIRES in found if isinstance(found, str) else found.expires_at is not None
+            EXPIRES in found if isinstance(found, str) else found.expires_at is not None
             for found in self.found
         )
 
@@ -144,7 +143,7 @@ class MessageLog:
         return [
             message_id
             for message_id, message in [*self._messages.items()]
-            if (type(message) is not str or _PINNED in message) and self[message_id].pinned
+            if (type(message) is not str or PINNED in message) and self[message_id].pinned
         ]
 
     def place(self, message_id: str) -> int:
@@ -262,7 +261,7 @@ class MessageLog:
             return
         for at, message_id in enumerate(messages.ids):
             found = messages.found[at]
-            if isinstance(found, str) and self._ids is None and _CALLS not in found:
+            if isinstance(found, str) and self._ids is None and CALLS not in found:
                 self.load([message_id], [self.last + 1], [found], ())
             else:
                 self.add_unknown([messages[at]])

@@ -16,7 +16,7 @@ from agent_brain.memories.journal.entry import Rows
 from agent_brain.memories.message import Role
 from agent_brain.memories.store.events import MESSAGES, Change, GoalSet, read_change, read_changes
 from agent_brain.memories.store.kinds import RUN
-from agent_brain.memories.store.log import id_of, unreadable
+from agent_brain.memories.store.log import CALLS, EXPIRES, PINNED, id_of, unreadable
 from agent_brain.memories.store.many import in_thread_if_much
 
 if TYPE_CHECKING:
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 LOCAL = RUN | {"goal"}  # of the run of one memory; ignored in a shared session
 SYSTEM = Role.SYSTEM
 _ASSISTANT = '"role":"assistant"'
-_PINNED, _SYSTEM = '"pinned":true', '"role":"system"'
-_CALLS, _EXPIRES = '"tool_call', '"expires_at":'
+_SYSTEM = '"role":"system"'
 
 
 async def replay_session(store: MessageStore, rows: Rows) -> None:
@@ -225,7 +224,7 @@ def _staying(found: _Survey, start: int, named: set[str], held: frozenset[int]) 
     """Return the indexes of the messages before ``start`` that may never leave a window."""
     count = found.count(start)
     lines = enumerate(found.messages.lines[:count])
-    staying = [at for at, line in lines if _PINNED in line or _SYSTEM in line]
+    staying = [at for at, line in lines if PINNED in line or _SYSTEM in line]
     if named:
         staying += [at for at, message_id in enumerate(found.ids[:count]) if message_id in named]
     if held:
@@ -246,9 +245,9 @@ def _load_messages(
         [ids[at] for at in loaded],
         [seqs[at] for at in loaded],
         [lines[at] for at in loaded],
-        [place for place, at in enumerate(loaded) if _CALLS in lines[at]],
+        [place for place, at in enumerate(loaded) if CALLS in lines[at]],
     )
-    expiring = [at for at in loaded if store.ttl is not None or _EXPIRES in lines[at]]
+    expiring = [at for at in loaded if store.ttl is not None or EXPIRES in lines[at]]
     if expiring:
         store.watch(store.log[ids[at]] for at in expiring)
     if staying:

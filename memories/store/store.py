@@ -278,7 +278,7 @@ class MessageStore:
         """Write changes, then carry them out; see :meth:`change`."""
         of_run = OF_RUN.issuperset(map(type, changes))
         many = 0 if of_run else self._measure(changes)
-        written: list[Change] = [*changes]
+        written = changes
         if self.shared:
             written = [change for change in changes if not isinstance(change, LOCAL_CHANGES)]
         entries: Sequence[Entry]

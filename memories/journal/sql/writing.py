@@ -8,7 +8,7 @@ from dataclasses import replace
 from agent_brain.common.secrets import get_logger
 from agent_brain.memories.errors import JournalDamagedError
 from agent_brain.memories.journal.base import conflict, held, lost
-from agent_brain.memories.journal.entry import Line, to_line
+from agent_brain.memories.journal.entry import Line
 from agent_brain.memories.journal.lease import Lease
 from agent_brain.memories.journal.sql import entries as stored
 from agent_brain.memories.journal.sql import sessions
@@ -57,10 +57,13 @@ def append(
 
 def _ends_with(tx: Transaction, key: Key, counts: Counts, entries: Sequence[Line]) -> bool:
     """Return whether the last entries of a session are these."""
-    wanted = [(kind, version, line) for _, kind, version, _, _, line in entries]
     after = counts.last - len(entries)
     found, _ = stored.read_page(tx, key, counts, after, len(entries), history=False)
-    return [(entry.kind, entry.version, to_line(entry.data)) for entry in found] == wanted
+    there, wanted = (
+        [(kind, version, line) for _, kind, version, _, _, line in lines]
+        for lines in (found.lines, entries)
+    )
+    return there == wanted
 
 
 def _load(tx: Transaction, key: Key, entries: Sequence[Line]) -> None:
