@@ -67,6 +67,34 @@ def is_async_function(function: Callable[..., Any]) -> bool:
     )
 
 
+def not_async(
+    function: Callable[[T], object], refusal: Callable[[str], Exception]
+) -> Callable[[T], bool]:
+    """Return ``function``, whose answers are taken as true or false; a coroutine would be true.
+
+    Args:
+        function: A function of one argument.
+        refusal: Makes the error from its text.
+
+    Raises:
+        Exception: What ``refusal`` returns: the function is async, or when called returns something
+            to await.
+    """
+    text = f"must not be async: {function!r:.200}"
+    if is_async_function(function):
+        raise refusal(text)
+
+    def answer(argument: T) -> bool:
+        answered = function(argument)
+        if inspect.isawaitable(answered):
+            if inspect.iscoroutine(answered):
+                answered.close()
+            raise refusal(text)
+        return bool(answered)
+
+    return answer
+
+
 async def run_in_thread(name: str, function: Callable[[], T], *, kind: str = "tool") -> T:
     """Call ``function`` in a worker thread, which continues after a cancelled call has returned."""
     label = f"{kind} {name!r}"

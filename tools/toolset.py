@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from typing import Any, TypeAlias, TypeVar
 
-from agent_brain.common.aio import is_async_function
+from agent_brain.common.aio import not_async
 from agent_brain.common.errors import ToolDefinitionError
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.function import as_tool
@@ -158,11 +158,9 @@ def chooser(choice: Choice | None, *, default: bool) -> Callable[[BaseTool], obj
     if choice is None:
         return lambda tool: default
     if callable(choice):
-        if is_async_function(choice):  # what it returns would always be true
-            raise ToolDefinitionError(
-                f"A function that selects tools must not be async: {choice!r}"
-            )
-        return choice
+        return not_async(
+            choice, lambda why: ToolDefinitionError(f"A function that selects tools {why}")
+        )
     several = isinstance(choice, Iterable) and not isinstance(choice, str)
     patterns: list[str] = list(choice) if several else [choice]  # type: ignore[list-item]
     if not all(isinstance(pattern, str) for pattern in patterns):

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias, TypedDict
 
 from pydantic import JsonValue
 
-from agent_brain.common.aio import is_async_function
+from agent_brain.common.aio import not_async
 from agent_brain.common.text import folded
 from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.message import Message, Role
@@ -222,13 +222,11 @@ def _where(where: Where) -> Callable[[Message], bool]:
 
 
 def _condition(function: Callable[[Message], bool]) -> Callable[[Message], bool]:
-    """Return a function of a message, which is not async: what that returns is always true.
+    """Return a function of a message, which must not be async.
 
     Raises:
         MemoryUseError: It is async.
     """
-    if is_async_function(function):
-        raise MemoryUseError(
-            f"A function that chooses messages must not be async: {function!r:.200}"
-        )
-    return function
+    return not_async(
+        function, lambda why: MemoryUseError(f"A function that chooses messages {why}")
+    )

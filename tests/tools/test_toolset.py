@@ -111,6 +111,7 @@ async def test_tools_are_renamed_and_work_as_before():
         (lambda: BOTH.filter(allow=[3]), "does not select tools"),  # type: ignore[list-item]
         (lambda: BOTH.filter(deny=is_named), "must not be async"),
         (lambda: MessagesMemory([BOTH]).allow_tools(allow=is_named), "must not be async"),
+        (lambda: names(BOTH.filter(allow=lambda each: is_named(each))), "must not be async"),
         (
             lambda: MessagesMemory([BOTH, tool(name="read")(lambda: 1)]),
             "Two tools are named 'read'",
