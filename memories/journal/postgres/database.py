@@ -27,6 +27,11 @@ _ADD = (
     "?::bigint[], ?::bigint[], ?::bigint[], ?::text[])"
 )
 
+# The server drops a client whose machine is gone, and the lock that it holds, as a client does.
+_KEEPALIVE = (
+    b"SET tcp_keepalives_idle = 30; SET tcp_keepalives_interval = 10; SET tcp_keepalives_count = 3"
+)
+
 _WRITE = "ISOLATION LEVEL READ COMMITTED; "
 BEGIN = {
     # Entries are read in the order of their index; without statistics a server would sort them.
@@ -284,9 +289,14 @@ class PostgresDatabase(Database):
                 prepare_threshold=None,  # a pooler may give each transaction another connection
                 **self._params,  # type: ignore[arg-type]
             )
+            connection.patience = self._patience
+            try:
+                connection.execute(_KEEPALIVE)
+            except BaseException:
+                connection.close()
+                raise
         except psycopg.Error as error:
             raise explain(self.place, error, connecting=True) from error
-        connection.patience = self._patience
         return connection
 
     def _give_back(self, connection: psycopg.Connection[Row]) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 from contextlib import AsyncExitStack, contextmanager, suppress
+from pathlib import Path
 from uuid import uuid4
 
 import anyio
@@ -271,6 +274,28 @@ async def test_a_writer_that_hangs_does_not_lock_a_session_for_ever(
             while proxy.at is not None:
                 await anyio.lowlevel.checkpoint()
             assert await journal.append("s", A) == last + 2
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+async def test_a_server_notices_soon_that_a_client_is_gone(schema) -> None:
+    address = f"postgresql://postgres@127.0.0.1:5432/test?application_name=gone-{schema}"
+    sql = "SELECT client_port FROM pg_stat_activity WHERE application_name = %s"
+    async with PostgresJournal(address, schema=schema) as journal:
+        await journal.append("s", A)
+        with psycopg.connect(URL) as other:
+            (port,) = other.execute(sql, [f"gone-{schema}"]).fetchone()
+
+        def timer() -> tuple[str, int] | None:
+            for line in Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]:
+                _, local, peer, _, _, times, *_ = line.split()
+                if local.endswith(f":{5432:04X}") and peer.endswith(f":{port:04X}"):
+                    kind, ticks = times.split(":")
+                    return kind, int(ticks, 16) // os.sysconf("SC_CLK_TCK")
+            return None
+
+        while (found := timer()) is None or found[0] == "01":  # it waits for an acknowledgement
+            await anyio.sleep(0.01)
+        assert found[0] == "02" and found[1] <= 30
 
 
 async def raises(call) -> None:
