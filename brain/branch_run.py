@@ -27,7 +27,7 @@ class BranchRun:
     """Runs a branch, from its beginning or from where an interrupted run has stopped.
 
     Args:
-        branch: The branch; what came of it is written to it.
+        branch: The branch, to which the outcome is written.
         inner: The engine of its net.
         outer: The engine of the net around it.
     """

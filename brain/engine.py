@@ -386,7 +386,7 @@ class Engine:
         """Leave a state that raised; note in ``error`` which state it was.
 
         Returns:
-            Whether the net or the run goes on, so that the error is not raised.
+            Whether the net or the run continues, so that the error is not raised.
 
         Raises:
             StateCancelledError: ``error`` is a cancellation that is not meant for the run.

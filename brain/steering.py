@@ -1,4 +1,4 @@
-"""What is asked of a run while it goes on: to stop, and to read messages."""
+"""What is asked of a run in progress: to stop, and to read messages."""
 
 from __future__ import annotations
 

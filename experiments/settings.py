@@ -92,7 +92,7 @@ class Settings:
         for name, count in given.items():
             if name not in known:
                 raise ExperimentError(
-                    f"model_at_once has {name!r}, which is no model of the experiment: they are "
+                    f"model_at_once has {name!r}, which is not a model of the experiment: they are "
                     f"{', '.join(known)}"
                 )
             if not is_count(count):

@@ -204,7 +204,7 @@ class CallCache(Hook):
         return None if origin is None else call
 
     def _origin(self, tool: BaseTool) -> str | None:
-        """Return what tells a tool from others of the same name; None if nothing does."""
+        """Return what distinguishes a tool from others of the same name; None if nothing does."""
         made_of = tool.function if isinstance(tool, FunctionTool) else tool
         kind = made_of if hasattr(made_of, "__qualname__") else type(made_of)
         name = f"{kind.__module__}.{kind.__qualname__}"

@@ -20,7 +20,7 @@ LONGEST = 60.0  # seconds of one wait
 
 
 class Pace:
-    """When the calls of one model may go on, on all event loops and threads of the process.
+    """When the calls of one model may continue, on all event loops and threads of the process.
 
     Calls that were on their way together are refused together: that is one refusal, and only a
     refusal of a call that began after it is another one.
@@ -68,7 +68,7 @@ class Pace:
             self._wake()
 
     def answer(self, call: str) -> None:
-        """Note that a call was answered: others may go on."""
+        """Note that a call was answered: others may continue."""
         with self._lock:
             begun = self._begun.pop(call, None)
             if self._at_once is not None and begun == self._round:

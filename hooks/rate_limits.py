@@ -168,7 +168,7 @@ class RateLimits(Hook):
     async def stream_model_call(
         self, request: ModelRequest, pieces: AsyncIterator[Any]
     ) -> AsyncGenerator[Any, None]:
-        """Wait until calls of the model may go, and let others go on at the end of this one."""
+        """Wait until calls of the model may go, and let others continue at the end of this one."""
         usage: Usage | None = None
         async with closing(pieces):
             if (waiting := self._enter_model(request)) is not None:
@@ -195,7 +195,7 @@ class RateLimits(Hook):
         return None if first else self._enter_model(request)
 
     def after_model_call(self, request: ModelRequest, response: ModelResponse) -> None:
-        """Let other calls of the model go on, if a hook has answered an error of this one."""
+        """Let other calls of the model continue, if a hook has answered an error of this one."""
         self._end_call(request, response.usage)
 
     def _end_call(self, request: ModelRequest, usage: Usage | None) -> None:
@@ -232,7 +232,7 @@ class RateLimits(Hook):
         return self._enter(gate, request, request.action.id) if gate.limited else None
 
     def after_tool_call(self, request: ToolRequest, response: ToolResponse) -> None:
-        """Let other calls of the tool go on."""
+        """Let other calls of the tool continue."""
         call = (self._open_calls(request) or {}).pop(request.action.id, None)
         if call is not None:
             self._leave(request.action.id, call)

@@ -153,7 +153,7 @@ class Message(BaseModel, frozen=True, extra="forbid", defer_build=True):
         is_error: Whether the tool call failed.
         attachments: Images, sounds and files.
         created_at: Creation time, timezone-aware; stored in UTC.
-        occurred_at: When what it tells of happened, where that is another time; shown where the
+        occurred_at: When what it describes happened, where that is another time; shown where the
             message is recalled, and what ``since`` and ``until`` go by.
         expires_at: When memories forget the message; None for never.
         cause_by: What caused it, such as the name of a state. A class is replaced by its name.

@@ -237,7 +237,7 @@ ForkKind: TypeAlias = bool | Literal["empty"]
 
 
 def check_fork(fork: object, *, always: bool = False) -> None:
-    """Refuse what is no way to make a branch.
+    """Refuse what is not a way to make a branch.
 
     Raises:
         StateDefinitionError: It is none.

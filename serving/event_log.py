@@ -129,7 +129,7 @@ class EventLog:
         self._bytes = 0
 
     def skip(self) -> None:
-        """Give every reader a :class:`Gap`: something has happened that no event here tells."""
+        """Give every reader a :class:`Gap`: something has happened that no event here reports."""
         self.last += 1
         self.clear()
         self._wake()

@@ -549,7 +549,7 @@ class Sessions:
             async with sessions.use(other.id) as session:
                 await session.start_resume()
 
-        The session stays as it is. :meth:`chat` tells what the branches of a chat are.
+        The session stays as it is. :meth:`chat` says what the branches of a chat are.
 
         Args:
             session: The ID.
@@ -844,7 +844,7 @@ class Sessions:
 
         Args:
             timeout: Seconds after which runs that have not ended are cancelled. With 0, learning is
-                cut short too, also where it goes on already; the rest is learned later.
+                cut short too, also where it continues already; the rest is learned later.
         """
         self.active = False
         self._in_a_hurry = self._in_a_hurry or not timeout

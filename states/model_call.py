@@ -172,7 +172,7 @@ class ModelCall(Work):
             code, frame = frame.f_code, frame.f_back
             self._makers.append(code)
             if code.co_name == "run" and code.co_flags & inspect.CO_ASYNC_GENERATOR:
-                break  # what is around it is no part of the state
+                break  # what is around it is not part of the state
 
     def __del__(self) -> None:
         if makers := getattr(self, "_makers", None):

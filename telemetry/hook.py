@@ -301,7 +301,7 @@ class OpenTelemetry(Hook):
 
 
 def _key(request: EmbeddingRequest | ModelRequest | ToolRequest) -> Hashable:
-    """Return what tells a call from the others of its step."""
+    """Return what distinguishes a call from the others of its step."""
     if isinstance(request, ToolRequest):
         return request.action.id
     if isinstance(request, ModelRequest) and request.attempt:

@@ -29,7 +29,7 @@ class OpenSpan:
 
     Attributes:
         context: The context for its children.
-        first: Seconds until something came of it; None before that.
+        first: Seconds until its first output; None before that.
         shared: Attributes that its metrics have too.
         span: The span.
     """

@@ -271,7 +271,7 @@ class RecordedTool(BaseTool):
     What a person had decided about a call, or answered to it, is in its result: nobody is asked.
 
     Args:
-        tool: The tool of today, which says what a call looks like.
+        tool: The tool as it is now, which says what a call looks like.
         player: Has the results.
     """
 

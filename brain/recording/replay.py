@@ -1,4 +1,4 @@
-"""Replay: a recorded run again, with its recorded responses and results, and the net of today."""
+"""Replay: a recorded run again, with its recorded responses and results, and the net as it is."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class RecordedRun:
         calls: Its calls of models and tools, in order, also those of steps that ran again.
         turn: The messages of its turn in the end.
         control: The registers of the run in the end.
-        states: The state that begins after so many moves.
+        states: The state that begins after each number of moves.
         answers: What a person answered to states, by moves, then by the IDs of the questions.
         sent: Messages that were sent to the run, by moves.
         waits: The parts of the run that ended with a state waiting.

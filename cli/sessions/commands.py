@@ -39,7 +39,7 @@ def sessions() -> None:
     "sessions.listing:show_sessions",
     *JOURNAL,
     named("--tenant", "NAME", "Only the sessions of this tenant."),
-    count("--limit", "N", "At most so many."),
+    count("--limit", "N", "At most this many."),
     JSON,
 )
 def list_command() -> None:
@@ -111,7 +111,7 @@ REPLAY = [
     several(
         "tools --tool -t",
         "MODULE:FUNCTION",
-        "A tool of today. Default: those that models were told of. Can be repeated.",
+        "A tool as it is now. Default: those that models were told of. Can be repeated.",
     ),
 ]
 
@@ -139,7 +139,7 @@ def calls() -> None:
 def replay() -> None:
     """Run the last run of SESSION again, with its recorded responses and results of tools.
 
-    No model is asked and no tool runs. Shows where the net of today does something else. Exit
+    No model is asked and no tool runs. Shows where the net does something else now. Exit
     codes: 0 no difference, 1 a difference, 2 trouble.
     """
 

@@ -108,7 +108,7 @@ def forget_facts(options: Options, *, confirmed: bool, **which: Any) -> ExitCode
         )
     what = " ".join("everything" if value is True else repr(value) for value in chosen.values())
     if not confirmed:
-        use_user(options, UserMemory.blocks)  # it tells who is not known
+        use_user(options, UserMemory.blocks)  # it says who is not known
         if not agrees(f"Forget {what} about {options.tenant!r}, and where it was said"):
             print("Nothing was forgotten")
             return ExitCode.FAILED

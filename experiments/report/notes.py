@@ -41,7 +41,7 @@ def _cases(info: ExperimentInfo, cells: Sequence[CellReport], missing: int) -> I
     names = short_names([one.cell for one in cells])
     if missing:
         all_cases = len(cells) * len(info.tasks) * info.repeat
-        yield f"{missing} of {all_cases} cases were not run: run the experiment again to go on."
+        yield f"{missing} of {all_cases} cases were not run: run the experiment again to continue."
     empty = [names[one.cell] for one in cells if not one.cases]
     if empty:
         yield f"No case was run of {', '.join(empty)}."

@@ -23,7 +23,7 @@ class Spent:
         reasoning_tokens: Those of the output tokens that were spent on reasoning.
         requests: Model calls.
         embeddings: Those of the model calls that embedded texts.
-        tool_calls: Tool calls that were answered, whatever came of them.
+        tool_calls: Tool calls that were answered, also with an error.
         seconds: Wall clock, without the time between a stop and a resume.
     """
 

@@ -43,7 +43,7 @@ class TurnNote:
     ended: datetime | None = None
 
     def of_run(self, control: Control, ended: datetime | None = None) -> TurnNote:
-        """Return the note with what a control tells of the run."""
+        """Return the note with what a control says of the run."""
         return replace(
             self,
             run_id=control.run_id,

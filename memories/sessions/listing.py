@@ -69,7 +69,7 @@ async def list_sessions(
     Args:
         journal: The journal.
         tenant: Only the sessions of this tenant; None for those of nobody. Default: all.
-        limit: At most so many.
+        limit: At most this many.
     """
     prefix = "[" if tenant is ... else tenant_prefix(tenant)
     records = [r for r in await journal.records(prefix) if is_session(r.key)]

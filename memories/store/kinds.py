@@ -48,7 +48,7 @@ RUN = frozenset(("step", "amend", *NOTED))
 """Kinds that hold the state of a run."""
 
 RECORDED_CALL = "recorded_call"
-"""The kind that only tells what happened: it is left out when a session is read."""
+"""The kind that only records what happened: it is left out when a session is read."""
 
 
 def entry(kind: str, data: JsonValue) -> Entry:

@@ -86,7 +86,7 @@ class RunRecord:
         return known is not None and (known["result"] is None) == (call.result is None)
 
     def take(self, change: RunChange, seq: int) -> list[int]:
-        """Take what an entry tells of the run; return the entries that it makes outdated."""
+        """Take what an entry says of the run; return the entries that it makes outdated."""
         if isinstance(change, Checkpointed):
             outdated = [self.at] if self.at else []
             control = change.control

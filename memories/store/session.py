@@ -352,7 +352,7 @@ class Session:
         return self._by_calls.get(call_id, [])
 
     def note_run(self, change: RunChange, seq: int) -> None:
-        """Take what an entry tells of the run."""
+        """Take what an entry says of the run."""
         if isinstance(change, Checkpointed) and change.since is None:  # for prune()
             self._steps.append(seq)
             kept = self.history if isinstance(self.history, int) else 0

@@ -102,7 +102,7 @@ class _Reader:
         return [note for _, note in self.found]
 
     def read(self, entry: Entry, seq: int) -> None:
-        """Take what an entry tells."""
+        """Take what an entry says."""
         data: Any = entry.data
         if entry.kind == "goal" and isinstance(data, str):
             self.found = [pair for pair in self.found if pair[1].goal_id != data]

@@ -152,7 +152,7 @@ def _check(agents: Mapping[str, HandoffAgent], start: str) -> Iterator[Problem]:
     """Find names that cannot be used, unknown ones, and agents that nobody hands over to."""
     given: object = agents
     if not isinstance(given, Mapping):
-        what = f"agents={given!r:.100} is no mapping"
+        what = f"agents={given!r:.100} is not a mapping"
         yield Problem("not_agents", what, 'Pass {"name": HandoffAgent(prompt=…), …}')
     elif not agents:
         yield Problem("empty", "There are no agents", "Give at least one")
@@ -207,7 +207,7 @@ def _check_reach(start: str, agents: Mapping[str, HandoffAgent]) -> Iterator[Pro
 
 def _unknown(what: str, name: object, known: Iterable[str]) -> Problem:
     hint = f"The agents are {', '.join(map(repr, known))}.{did_you_mean(name, known)}"
-    return Problem("unknown_target", f"{what}, which is no agent", hint)
+    return Problem("unknown_target", f"{what}, which is not an agent", hint)
 
 
 _LONGEST = 64 - len(TransferTool.prefix)

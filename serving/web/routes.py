@@ -102,7 +102,7 @@ async def create_session(request: Request) -> Response:
 
 
 def created(request: Request, session_id: str, body: Any) -> Response:
-    """Return the response that tells of a new session, and where it is."""
+    """Return the response that describes a new session, and where it is."""
     place = f"{request.scope.get('root_path', '')}/sessions/{session_id}"
     return JSONResponse(body, 201, headers={"location": place})
 

@@ -56,7 +56,9 @@ async def read_user(request: Request) -> Response:
         if after is not None:
             at = next((n for n, fact in enumerate(facts, 1) if fact.id == after), None)
             if at is None:
-                raise HttpError(422, "invalid_request", f"after={after[:100]!r} is no fact's ID")
+                raise HttpError(
+                    422, "invalid_request", f"after={after[:100]!r} is not the ID of a fact"
+                )
             facts = facts[at:]
         body = {
             "facts": [_described(fact) for fact in facts[:limit]],
@@ -137,7 +139,7 @@ async def _fact(request: Request, known: UserMemory) -> Fact:
 
 
 async def _forget(request: Request, choice: dict[str, Any]) -> Response:
-    async with _known(request):  # it tells who may not
+    async with _known(request):  # it says who may not
         try:
             count = await sessions_of(request).forget_known(**choice, **owner_args(request))
         except JournalError as error:

@@ -333,7 +333,7 @@ async def turns_tell_what_belongs_to_each_goal(memory: Memory) -> None:
 
 
 async def the_last_result_is_that_of_the_last_run(memory: Memory) -> None:
-    """last_result() tells how the last run ended: None before, and while it is in progress."""
+    """last_result() says how the last run ended: None before, and while it is in progress."""
     expect(await memory.last_result(), None, "last_result() of a new memory")
     await memory.begin(Message.user("goal"), "run-1", "A")
     expect(await memory.last_result(), None, "last_result() while the run is in progress")

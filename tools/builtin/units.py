@@ -82,7 +82,7 @@ _UNITS = _read_table()
 
 
 def _find_unit(name: str) -> Unit:
-    """Return the unit of that name; case counts only where it tells two units apart."""
+    """Return the unit of that name; case counts only where it distinguishes two units."""
     key = re.sub(r"^degrees? ", "", re.sub(r"[\s_]+", " ", name.strip()).rstrip("."))
     if key in _UNITS:
         return _UNITS[key]

@@ -133,7 +133,7 @@ class _TokenFile:
         try:
             with self._path.open("rb") as file:
                 if os.name == "posix" and os.fstat(file.fileno()).st_mode & 0o077:
-                    raise self._error("others can read it: chmod 600, or sign in anew without it")
+                    raise self._error("others can read it: chmod 600, or sign in again without it")
                 found = json.load(file)
         except FileNotFoundError:
             return {}

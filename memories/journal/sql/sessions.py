@@ -164,7 +164,7 @@ def save(
         key: The session's key.
         counts: What to store.
         lease: The lease of the writer.
-        more: Whether the transaction goes on.
+        more: Whether the transaction continues.
     """
     sets = [f"{name} = ?" for name in (*COUNTS, "checksum")]
     values = [*astuple(counts), counts.seal(key.text)]

@@ -23,7 +23,7 @@ CANCELLED = ("cancelled", "stopped", "paused", "sleeping")
 
 
 class Ending:
-    """Collects what the last event of a run tells.
+    """Collects what the last event of a run says.
 
     Attributes:
         models: The names of the models by the IDs of their responses.

@@ -83,7 +83,7 @@ def _item(event: AgentEvent) -> SessionEvent:
 def told_by(
     message: Message, calls: dict[str, tuple[Path, Action]], run_id: str, path: Path
 ) -> Iterator[AgentEvent]:
-    """Yield what a message tells; new calls are those of the net at ``path``."""
+    """Yield what a message says; new calls are those of the net at ``path``."""
     if message.role is Role.ASSISTANT:
         at = Position(run_id)
         yield ResponseStarted(message.id, at=at)

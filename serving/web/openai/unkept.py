@@ -55,7 +55,7 @@ class UnkeptResponses:
 
         Args:
             session: The session, in which no other run is active.
-            previous: The ID of the response; None to go on from whatever was last.
+            previous: The ID of the response; None to continue from whatever was last.
         """
         known = self._sessions.setdefault(_key(session), _Known())
         self._sessions.move_to_end(_key(session))
