@@ -362,8 +362,8 @@ async def test_a_kill_at_any_write_changes_nothing(kind: Any, after: bool) -> No
     ("agents", "options", "said"),
     [
         ({}, {}, "no agents"),
-        (["a"], {}, "no mapping"),
-        (None, {}, "no mapping"),
+        (["a"], {}, "not a mapping"),
+        (None, {}, "not a mapping"),
         ({"a": "prompt"}, {}, r"HandoffAgent\(prompt"),
         ({"a": HandoffAgent()}, {"start": "b"}, "start='b'"),
         ({"triage": HandoffAgent(to=["biling"]), "billing": HandoffAgent()}, {}, "mean 'billing'"),
