@@ -615,8 +615,8 @@ def correction(output: str, problem: str) -> list[Message]:
 
 
 def _picture(image: object) -> Attachment | None:
-    """Return a picture that is a content part of OpenAI as an attachment; None if it is none."""
-    given = image.get("image_url") if isinstance(image, Mapping) else None
+    """Return an address or a content part of OpenAI as an attachment; None if it is no picture."""
+    given = image.get("image_url") if isinstance(image, Mapping) else image
     url = given.get("url") if isinstance(given, Mapping) else given
     if not isinstance(url, str) or not url:
         return None

@@ -499,3 +499,13 @@ async def test_calls_and_pictures_of_any_model_are_recorded_and_replayed(tmp_pat
     assert again.equal, str(again)
     assert calls_in([*again.events]) == calls_in(events)
     assert sources_in([*again.events]) == sources_in(events) == [[CitedSource("https://e.org")]]
+
+
+async def test_a_picture_may_be_an_address_alone():
+    addresses = ["data:image/gif;base64,AAAA", "https://e.org/a.png", "", 3]
+    llm = ScriptedLLM([["Here.", Finish("stop", metadata={"images": addresses})]])
+    result = await Brain("react", llm=llm).run("Draw a city")
+    assert result.attachments == (
+        Attachment(media_type="image/gif", data="AAAA"),
+        Attachment(media_type="image/png", url="https://e.org/a.png"),
+    )
