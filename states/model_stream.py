@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, JsonValue
 
 from agent_brain.memories.message import Message
 from agent_brain.states.aclosing import close_stream, closing
@@ -283,8 +291,7 @@ class _Whole:
     def response(self) -> ModelResponse:
         """The whole response, once all pieces have come."""
         texts = [piece for piece in self.pieces if isinstance(piece, str)]
-        metadata: Mapping[str, JsonValue]
-        metadata = {} if self.finish is None else self.finish.metadata
+        metadata: Mapping[str, JsonValue] = {} if self.finish is None else self.finish.metadata
         if self.served:
             metadata = with_provider_calls(metadata, self.served)
         return ModelResponse(

@@ -505,7 +505,7 @@ async def test_calls_and_pictures_of_any_model_are_recorded_and_replayed(tmp_pat
 
 
 async def test_a_picture_may_be_an_address_alone():
-    addresses = ["data:image/gif;base64,AAAA", "https://e.org/a.png", "", 3]
+    addresses: Any = ["data:image/gif;base64,AAAA", "https://e.org/a.png", "", 3]
     llm = ScriptedLLM([["Here.", Finish("stop", metadata={"images": addresses})]])
     result = await Brain("react", llm=llm).run("Draw a city")
     assert result.attachments == (
