@@ -103,7 +103,8 @@ def brain_from_file(
         tools: Tools besides those that the file names. Those of your own are code: a file can name
             them after :func:`agent_brain.tools.register_tool`.
         llm: A model that overrides the file's.
-        **options: Further options of :class:`Brain`; they override the file.
+        **options: Further options of :class:`Brain`; they override the file. Another memory than
+            the file's does not get its options.
 
     Raises:
         NetFileError: The file cannot be read or is invalid.
@@ -112,8 +113,7 @@ def brain_from_file(
     """
     spec = read_spec(path)
     net = build_net(spec, resolve_llm(llm if llm is not None else spec.model))
-    options.setdefault("memory", spec.memory)
-    if isinstance(options["memory"], str):
+    if options.setdefault("memory", spec.memory) == spec.memory:
         options.setdefault("memory_options", spec.memory_options)
     options.setdefault("trace", spec.trace)
     options.setdefault("limits", Limits(**spec.limits.model_dump()))

@@ -8,13 +8,13 @@ from typing import Literal
 
 import click
 
-from agent_brain.brainfile import file_schema
+from agent_brain.brainfile import brain_from_file, file_schema
 from agent_brain.cli.exit_codes import ExitCode, notify, user_errors
-from agent_brain.cli.net_reference import load_net
+from agent_brain.cli.net_reference import is_file, load_net
 from agent_brain.cli.options import Options
 from agent_brain.common.text import count_of
 from agent_brain.demo import DemoLLM
-from agent_brain.nets import NetDefinitionError, describe_net, net_names
+from agent_brain.nets import Net, NetDefinitionError, describe_net, net_names
 
 
 def list_nets(
@@ -39,7 +39,7 @@ def check(options: Options) -> ExitCode:
     """Report every problem of a net."""
     with user_errors():
         try:
-            net = load_net(options.net, DemoLLM())
+            net = _checked(options.net)
         except NetDefinitionError as error:
             notify(str(error))
             return ExitCode.FAILED
@@ -47,6 +47,13 @@ def check(options: Options) -> ExitCode:
     for problem in net.allowed():
         print(f"  allowed: [{problem.code}] {problem.message}")
     return ExitCode.ANSWERED
+
+
+def _checked(reference: str) -> Net:
+    """Return a net; of a file, the memory, tools and limits are looked at too."""
+    if not is_file(reference):
+        return load_net(reference, DemoLLM())
+    return brain_from_file(reference, llm=DemoLLM()).net
 
 
 def schema(options: Options) -> None:

@@ -41,7 +41,7 @@ class ToolGuard(Hook):
     it was changed. A function is given valid arguments, as JSON values of its own. If it fails, the
     call is denied.
     A person is asked about changed arguments, and with these, or with what the person has made of
-    them, the call is made, unless it is denied.
+    them, the call is made, unless it is denied: ``deny`` is given the arguments that would run.
 
     Args:
         deny: A function returns why a call is denied, or True.
@@ -79,19 +79,20 @@ class ToolGuard(Hook):
             return True
 
     async def before_tool_call(self, request: ToolRequest) -> ToolRequest | None:
-        """Deny the call, or change its arguments, unless a person has approved them."""
+        """Change the arguments, unless a person has approved them; deny the call that is left."""
+        control = None if request.memory is None else request.memory.control
         try:
-            for rule, args in _of(self._deny, request):
+            changed = await self._changed(request)
+            if control is not None and control.decision_on(request.action) is not None:
+                changed = None
+            for rule, args in _of(self._deny, changed or request):
                 if why := await maybe_await(rule(args)):
                     raise Refused(why if isinstance(why, str) else _DENIED)
-            changed = await self._changed(request)
         except Refused:
             raise
         except Exception as error:
             raise Refused(f"A rule for such calls failed with {error!r}") from error
-        control = None if request.memory is None else request.memory.control
-        decided = control is not None and control.decision_on(request.action) is not None
-        return None if decided else changed
+        return changed
 
     async def _changed(self, request: ToolRequest) -> ToolRequest | None:
         action = request.action

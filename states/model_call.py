@@ -57,7 +57,15 @@ from agent_brain.states.events import (
 )
 from agent_brain.states.hook_requests import ModelRequest
 from agent_brain.states.model_stream import Begun, Replaced, failed_usage, model_call
-from agent_brain.states.models.llm import LLM, ArgumentsDelta, Finish, Piece, ProviderCall, Thought
+from agent_brain.states.models.llm import (
+    LLM,
+    ArgumentsDelta,
+    Finish,
+    Piece,
+    ProviderCall,
+    Thought,
+    with_provider_calls,
+)
 from agent_brain.states.models.think_tags import ThinkTags
 from agent_brain.states.partial import PartialReader
 from agent_brain.states.pipeline import Pipeline
@@ -192,6 +200,7 @@ class ModelCall(Work):
         self._parts: list[str] = []
         self._thoughts: list[str] = []
         self._blank = ""  # white space at the beginning of the text
+        self._served: list[ProviderCall] = []
         self._tags: ThinkTags | None = None  # made where one may be
         self._used: Usage | None = None
         self._called = self.llm
@@ -224,22 +233,24 @@ class ModelCall(Work):
     def metadata(self) -> dict[str, JsonValue]:
         """What to record with the message.
 
-        That is what the provider needs again, a bad ending, what it cites, and the model if it is
-        another one than was called, such as a fallback.
+        That is what the provider needs again, the calls that it has made itself, a bad ending, what
+        it cites, and the model if it is another one than was called, such as a fallback.
         """
         kept: dict[str, JsonValue] = {}
         if self._used is not None and self._used.model not in (None, self._called.model):
             kept["model"] = self._used.model
-        if self.finish is None:
-            return kept
-        if self.finish.reason not in ("stop", "tool_calls"):
-            kept["finish_reason"] = self.finish.reason
-        if self.finish.metadata:
-            kept |= clean_json({k: v for k, v in self.finish.metadata.items() if k != IMAGES})
+        finish = self.finish
+        if finish is not None and finish.reason not in ("stop", "tool_calls"):
+            kept["finish_reason"] = finish.reason
+        metadata: Mapping[str, JsonValue] = {} if finish is None else finish.metadata
+        if self._served:
+            metadata = with_provider_calls(metadata, self._served)
+        if metadata:
+            kept |= clean_json({k: v for k, v in metadata.items() if k != IMAGES})
         if self.sources:
             kept["sources"] = [{"url": each.url, "title": each.title} for each in self.sources]
-        if self.finish.provider_data:
-            kept["provider_data"] = clean_json(dict(self.finish.provider_data))
+        if finish is not None and finish.provider_data:
+            kept["provider_data"] = clean_json(dict(finish.provider_data))
         return kept
 
     def check_refusal(self, *, words_are_an_answer: bool = True) -> None:
@@ -400,6 +411,7 @@ class ModelCall(Work):
             return self._drop_open_calls() if self._open_calls else ()  # the attempt has failed
         elif isinstance(piece, ProviderCall):
             self._started = True
+            self._served.append(piece)
             told = (piece.id, piece.name, piece.args, piece.result, self.id)
             return (ProviderToolCalled(*told, at=self._at),)
         elif isinstance(piece, Finish):
@@ -441,6 +453,7 @@ class ModelCall(Work):
         if piece.finish is not None:
             self._beside_text(piece.finish.metadata)
         self._parts.clear()
+        self._served.clear()
         self._tags, self._blank = None, ""
         partial, watched = self._partial, self._watched
         self._partial, self._watched = None, False  # the output is shown when it has been checked
@@ -615,8 +628,8 @@ def correction(output: str, problem: str) -> list[Message]:
 
 
 def _picture(image: object) -> Attachment | None:
-    """Return a picture that is a content part of OpenAI as an attachment; None if it is none."""
-    given = image.get("image_url") if isinstance(image, Mapping) else None
+    """Return an address or a content part of OpenAI as an attachment; None if it is no picture."""
+    given = image.get("image_url") if isinstance(image, Mapping) else image
     url = given.get("url") if isinstance(given, Mapping) else given
     if not isinstance(url, str) or not url:
         return None

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, JsonValue
 
 from agent_brain.memories.message import Message
 from agent_brain.states.aclosing import close_stream, closing
@@ -22,8 +30,10 @@ from agent_brain.states.models.llm import (
     ArgumentsDelta,
     Finish,
     Piece,
+    ProviderCall,
     Thought,
     provider_calls_of,
+    with_provider_calls,
 )
 from agent_brain.states.pipeline import ATTEMPT, MODEL, Kind, Passage, Pipeline, surrounded
 from agent_brain.states.usage import NOTHING, Usage
@@ -215,6 +225,7 @@ class _Whole:
 
     def __init__(self) -> None:
         self.pieces: list[Piece | Replaced] = []
+        self.served: list[ProviderCall] = []
         self.said = False  # anything, also arguments of a call that has not come whole
         self.usage: Usage | None = None
 
@@ -229,10 +240,13 @@ class _Whole:
         if isinstance(piece, Replaced):
             finish = piece.finish or self.finish_of(piece.response)
             self.pieces = [*_pieces_of(piece.response, finish)]
+            self.served = []  # they are in its metadata
         elif isinstance(piece, Usage):
             self.usage = piece if self.usage is None else self.usage.followed_by(piece)
         else:
             self.said = True
+            if isinstance(piece, ProviderCall):
+                self.served.append(piece)
             if not isinstance(piece, ArgumentsDelta):
                 self.pieces.append(piece)
 
@@ -277,6 +291,9 @@ class _Whole:
     def response(self) -> ModelResponse:
         """The whole response, once all pieces have come."""
         texts = [piece for piece in self.pieces if isinstance(piece, str)]
+        metadata: Mapping[str, JsonValue] = {} if self.finish is None else self.finish.metadata
+        if self.served:
+            metadata = with_provider_calls(metadata, self.served)
         return ModelResponse(
             text="".join(text for text in texts if not isinstance(text, Thought)),
             actions=tuple(piece for piece in self.pieces if isinstance(piece, Action)),
@@ -284,7 +301,7 @@ class _Whole:
             usage=self.usage,
             finish_reason=None if self.finish is None else self.finish.reason,
             provider_data={} if self.finish is None else self.finish.provider_data,
-            metadata={} if self.finish is None else self.finish.metadata,
+            metadata=metadata,
         )
 
 

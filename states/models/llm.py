@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_args, overload
 
 from pydantic import BaseModel, JsonValue
@@ -46,8 +46,8 @@ class Finish:
         provider_data: Data to send back to the provider with this message in later requests, as
             JSON values, such as signed thinking blocks. It is stored in the message's
             ``metadata["provider_data"]``.
-        metadata: What else to keep in the message's ``metadata``, as JSON values: ``citations``,
-            ``provider_calls``. It is not sent back. ``images`` in it, as content parts of OpenAI,
+        metadata: What else to keep in the message's ``metadata``, as JSON values, such as
+            ``citations``. It is not sent back. ``images`` in it, as content parts of OpenAI,
             become attachments of the message, and pages in ``citations`` its ``sources``.
     """
 
@@ -95,6 +95,13 @@ class ProviderCall:
     name: str
     args: Mapping[str, JsonValue] = field(default_factory=dict)
     result: JsonValue = None
+
+
+def with_provider_calls(
+    metadata: Mapping[str, JsonValue], calls: Iterable[ProviderCall]
+) -> Mapping[str, JsonValue]:
+    """Return the metadata of a response with its calls of a provider's own tools."""
+    return {"provider_calls": [asdict(call) for call in calls], **metadata}
 
 
 def provider_calls_of(metadata: Mapping[str, Any]) -> Iterator[ProviderCall]:

@@ -65,6 +65,22 @@ def test_every_problem_of_a_file_is_reported(tmp_path):
     assert "'none' is not a kind of state" in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ('memory = "windowed"\nmemory_options = {max_mesages = 5}', "Did you mean 'max_messages'?"),
+        ('memory = "windowd"', "Did you mean 'windowed'?"),
+        ('tools = ["calculat"]', "Did you mean 'calculate'?"),
+    ],
+)
+def test_the_memory_and_the_tools_of_a_file_are_checked(tmp_path, wrong, why):
+    path = tmp_path / "net.toml"
+    path.write_text(f"{wrong}\n{GOOD}")
+    result = invoke("nets", "check", str(path))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert why in result.stderr
+
+
 def test_a_net_in_a_module_is_checked(tmp_path, monkeypatch):
     (tmp_path / "mine.py").write_text(
         "from enum import Enum\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -181,10 +181,7 @@ async def test_an_answer_that_is_a_picture_is_kept() -> None:
 
 async def test_calls_of_a_providers_tools_are_told_again() -> None:
     call = ProviderCall("w1", "web_search", {"query": "Oslo"}, "found")
-    told: dict[str, Any] = {
-        "provider_calls": [asdict(call)],
-        "citations": ["https://oslo.example/"],
-    }
+    told: dict[str, Any] = {"citations": ["https://oslo.example/"]}
     llm = ScriptedLLM([[call, "Oslo.", Finish("stop", metadata=told)]])
     cache = CallCache()
     seen: list[Any] = []

@@ -102,6 +102,27 @@ async def test_arguments_are_changed_and_the_model_reads_it() -> None:
     assert [call.args["amount"] for call in spy.calls] == [100, 5]
 
 
+async def test_what_would_run_is_denied() -> None:
+    def cleaned(args: dict[str, Any]) -> dict[str, Any]:
+        return {"to": args["to"].strip(), "amount": min(args["amount"], 100)}
+
+    guard = ToolGuard(
+        deny={"pay": lambda args: args["to"] == "Mallory" or args["amount"] > 100},
+        ask={"pay": lambda args: args["to"] == "Carl"},
+        change={"pay": cleaned},
+    )
+    brain, spy = brain_of(guard, {"to": " Mallory", "amount": 5}, {"to": "Bob", "amount": 500})
+    results = [m.content for m in (await brain.run("Pay")).messages if m.role == "tool"]
+    assert results[0] == "It may not have these arguments"
+    assert [call.args for call in spy.calls] == [{"to": "Bob", "amount": 100}]
+
+    brain, spy = brain_of(guard, {"to": "Carl", "amount": 5})
+    assert (await brain.run("Pay")).stop_reason == "approval"
+    result = await brain.resume(edit={"c0": {"to": "Mallory", "amount": 5}})
+    assert "It may not have these arguments" in result.messages[-2].content
+    assert not spy.calls
+
+
 async def test_what_a_person_edits_is_not_said_to_be_changed_by_the_guard() -> None:
     guard = ToolGuard(ask={"pay": later}, change={"pay": lambda args: None})
     brain, _ = brain_of(guard, {"to": "Ann", "amount": 500})

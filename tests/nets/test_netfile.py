@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from agent_brain import Limits, tool
+from agent_brain import Limits, MessagesMemory, tool
 from agent_brain.brainfile import LimitsSpec, brain_from_file, net_from_file
 from agent_brain.errors import (
+    MemoryDefinitionError,
     NetDefinitionError,
     NetFileError,
     ToolDefinitionError,
@@ -69,6 +70,14 @@ async def test_a_brain_from_a_file_runs(tmp_path: Path) -> None:
 def test_options_in_code_override_the_file(tmp_path: Path) -> None:
     limits = Limits(max_steps=3)
     assert brain_from_file(write(tmp_path, REACT), limits=limits).limits is limits
+
+
+def test_another_memory_does_not_get_the_options_of_that_of_the_file(tmp_path: Path) -> None:
+    text = 'net = "react"\nmemory = "windowed"\n[memory_options]\nmax_messages = 5\n'
+    path = write(tmp_path, text)
+    assert isinstance(brain_from_file(path, memory="messages").memory, MessagesMemory)
+    with pytest.raises(MemoryDefinitionError, match="max_messages"):
+        brain_from_file(path, memory="messages", memory_options={"max_messages": 5})
 
 
 def test_yaml_with_nets_inside(tmp_path: Path) -> None:

@@ -98,6 +98,18 @@ def test_a_chat_with_its_branches_is_one_in_the_list(chat):
     expect(chat.page.get_by_text("No chats yet.")).to_be_visible()
 
 
+def test_enter_sends_an_edit_once(chat):
+    chat.page.get_by_role("button", name="Edit").first.click()
+    field = chat.page.get_by_label("Edit your message")
+    field.fill("Another")
+    field.press("Shift+Enter")
+    field.press_sequentially("first?\n\n")
+
+    expect(chat.answers).to_have_text(["Answer 3."])
+    expect(chat.page.get_by_text("Another\nfirst?")).to_be_visible()
+    expect(picker(chat)).to_have_text("‹2 of 2›")
+
+
 @pytest.mark.thorough
 def test_an_edit_that_is_not_sent_changes_nothing(chat):
     chat.page.get_by_role("button", name="Edit").first.click()

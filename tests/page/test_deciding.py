@@ -122,10 +122,15 @@ def test_a_question_of_the_agent_is_answered_in_place(serve, open_chat):
 
     chat.ask("Paint it.")
     group = chat.log.get_by_role("group", name="Which colour?")
+    status = chat.tool("ask_user").locator(".tool-status")
+    expect(status).to_have_text("waits for you")
+    chat.page.reload()
+    expect(status).to_have_text("waits for you")
     group.get_by_label("Your answer").fill("Blue")
     group.get_by_label("Your answer").press("Enter")
 
     expect(chat.answers.last).to_have_text("Blue it is.")
+    expect(status).to_have_text("done")
     expect(group).to_have_count(0)
 
 

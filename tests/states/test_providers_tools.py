@@ -496,6 +496,19 @@ async def test_calls_and_pictures_of_any_model_are_recorded_and_replayed(tmp_pat
         again = await brain.replay()
 
     assert calls_in(events) == [("web_search", {"query": "oslo"}, "E")]
+    assert brain.last_result is not None
+    kept = brain.last_result.messages[-1].metadata["provider_calls"]
+    assert kept == [{"id": "p", "name": "web_search", "args": {"query": "oslo"}, "result": "E"}]
     assert again.equal, str(again)
     assert calls_in([*again.events]) == calls_in(events)
     assert sources_in([*again.events]) == sources_in(events) == [[CitedSource("https://e.org")]]
+
+
+async def test_a_picture_may_be_an_address_alone():
+    addresses: Any = ["data:image/gif;base64,AAAA", "https://e.org/a.png", "", 3]
+    llm = ScriptedLLM([["Here.", Finish("stop", metadata={"images": addresses})]])
+    result = await Brain("react", llm=llm).run("Draw a city")
+    assert result.attachments == (
+        Attachment(media_type="image/gif", data="AAAA"),
+        Attachment(media_type="image/png", url="https://e.org/a.png"),
+    )

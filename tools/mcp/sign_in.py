@@ -51,6 +51,8 @@ async def auth_of(spec: HttpServer) -> httpx2.Auth | None:
     uri = auth.redirect_uri or await _local_uri(client)
     kept.redirect_uri = uri
     browser = _Person(spec.name, auth, uri)
+    if client is not None and isinstance(storage, _TokenFile) and auth.client_id is None:
+        browser.advice = storage.advice
     metadata = OAuthClientMetadata(client_name="agent-brain", redirect_uris=[AnyUrl(uri)])
     provider = OAuthClientProvider(spec.url, metadata, kept, browser.show, browser.code)
     if isinstance(storage, _TokenFile):
@@ -111,6 +113,13 @@ class _TokenFile:
         if (metadata := known.get("metadata")) is not None:
             provider.context.oauth_metadata = OAuthMetadata.model_validate(metadata)
 
+    @property
+    def advice(self) -> str:
+        """What to do if a server has forgotten the client that is kept, and so shows an error."""
+        return (
+            f". If the server shows that it does not know this program, delete {str(self._path)!r}"
+        )
+
     def get_tokens(self) -> OAuthToken | None:
         found = self._read().get("tokens")
         return None if found is None else OAuthToken.model_validate(found)
@@ -168,6 +177,7 @@ class _Person:
         self._auth = auth
         self._redirect_uri = redirect_uri
         self._url = ""
+        self.advice = ""  # for somebody who could not sign in
 
     async def show(self, url: str) -> None:
         """Note where to sign in; :meth:`code` does it."""
@@ -191,7 +201,7 @@ class _Person:
             return AuthorizationCodeResult(
                 code=given["code"], state=given.get("state"), iss=given.get("iss")
             )
-        raise OAuthFlowError(f"nobody signed in within {self._auth.timeout:g} s")
+        raise OAuthFlowError(f"nobody signed in within {self._auth.timeout:g} s{self.advice}")
 
     async def _in_browser(self) -> str:
         if not sys.stderr.isatty():

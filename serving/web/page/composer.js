@@ -1,7 +1,7 @@
 // Where a person writes: Enter sends, Shift+Enter makes a line, pictures are pasted or chosen.
 
 import { attachmentList, readAttachment } from "./attachments.js";
-import { button, el } from "./dom.js";
+import { button, el, onEnter } from "./dom.js";
 
 const HINTS = {
   idle: "Ask something",
@@ -28,7 +28,7 @@ export class Composer {
       event.preventDefault();
       this.#send();
     });
-    parts.input.addEventListener("keydown", (event) => this.#onKey(event));
+    parts.input.addEventListener("keydown", (event) => onEnter(event, () => this.#send()));
     parts.input.addEventListener("input", () => this.#fit());
     parts.input.addEventListener("paste", (event) =>
       this.#attach(event.clipboardData.files, event),
@@ -76,12 +76,6 @@ export class Composer {
 
   focus() {
     this.#parts.input.focus();
-  }
-
-  #onKey(event) {
-    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
-    event.preventDefault();
-    this.#send();
   }
 
   async #send() {

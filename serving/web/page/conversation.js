@@ -295,8 +295,10 @@ export class Conversation {
     for (const action of calls) {
       decisions.addCall(action, this.#cards.get(action.id) ?? this.#newCard(action, append));
     }
-    for (const [id, prompt] of Object.entries(questions))
+    for (const [id, prompt] of Object.entries(questions)) {
+      this.#cards.get(id)?.wait();
       append(decisions.addQuestion(id, prompt, schemas[id]));
+    }
     this.#decisions = decisions;
   }
 

@@ -1,6 +1,6 @@
 // What a run waits for: calls to approve, deny or change, and questions to answer.
 
-import { button, el, newId } from "./dom.js";
+import { button, el, newId, onEnter } from "./dom.js";
 import { longJson, parseJson } from "./json.js";
 import { answerFields } from "./question_form.js";
 
@@ -201,10 +201,4 @@ function questionForm(prompt, answer) {
   };
   input.addEventListener("keydown", (event) => onEnter(event, send));
   return form;
-}
-
-function onEnter(event, act) {
-  if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
-  event.preventDefault();
-  act();
 }

@@ -29,6 +29,13 @@ export function button(label, onClick, properties = {}) {
   return el("button", { type: "button", ...properties, on: { click: onClick } }, label);
 }
 
+/** Act when Enter was pressed alone: with Shift it makes a line, in a composition it ends that. */
+export function onEnter(event, act) {
+  if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+  event.preventDefault();
+  act();
+}
+
 let lastId = 0;
 
 /** Return an ID that no other element of the page has. */

@@ -3,7 +3,7 @@
 import { chatAddress } from "./address.js";
 import { sessionPath } from "./api.js";
 import { copyButton } from "./copying.js";
-import { button, el, newId } from "./dom.js";
+import { button, el, newId, onEnter } from "./dom.js";
 
 let chosen = null; // the branches that a person is going through: a message has other IDs in them
 
@@ -70,11 +70,12 @@ export class MessageTools {
       form.replaceWith(element, tools);
       tools.querySelector("button:not(.copy)").focus();
     };
+    const submit = el("button", { type: "submit", class: "primary" }, "Send in a branch");
     const buttons = el(
       "div",
       { class: "buttons" },
       button("Cancel", close, { class: "quiet" }),
-      el("button", { type: "submit", class: "primary" }, "Send in a branch"),
+      submit,
     );
     const form = el(
       "form",
@@ -87,6 +88,7 @@ export class MessageTools {
       event.preventDefault();
       this.#try(form, () => this.#branch(message.id, input.value));
     });
+    input.addEventListener("keydown", (event) => onEnter(event, () => submit.click()));
     form.addEventListener("keydown", (event) => {
       if (event.key !== "Escape" || event.isComposing) return;
       event.preventDefault(); // it does not stop the run too

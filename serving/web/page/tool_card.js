@@ -103,9 +103,14 @@ export class ToolCard {
     this.body.append(this.result);
   }
 
+  /** Show that the call goes on when a person has decided or answered. */
+  wait() {
+    this.#show("waiting");
+  }
+
   /** Show a form below the arguments, such as a request for approval. */
   ask(form) {
-    this.#show("waiting");
+    this.wait();
     this.question?.remove();
     this.question = form;
     this.element.open = true;

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import BaseModel, JsonValue
@@ -137,7 +137,6 @@ class ChunkReader:
         for call in calls:
             if call.id not in self._called:
                 self._called.add(call.id)
-                self._metadata.setdefault("provider_calls", []).append(asdict(call))
                 self._noted.append(call)
 
     def keep(self, name: str, given: list[Any]) -> None:

@@ -187,7 +187,10 @@ async def test_why_one_could_not_sign_in_is_said(guarded, tmp_path, monkeypatch)
     denied = options(lambda url: f"{BACK}?error=access_denied", "a")
     assert "signing in did not succeed: access_denied" in await refused(guarded, denied)
     late = options(never, "b", timeout=0.1)
-    assert "nobody signed in within 0.1 s" in await refused(guarded, late)
+    assert "nobody signed in within 0.1 s (at" in await refused(guarded, late)
+    again = await refused(guarded, late)
+    assert "nobody signed in within 0.1 s. If the server shows that it does not know" in again
+    assert f"delete {str(tmp_path / 'b')!r}" in again
     other = options(lambda url: f"{BACK}?code=x&state=of-another", "c")
     assert "could not be signed in to: State parameter mismatch" in await refused(guarded, other)
 
