@@ -20,7 +20,8 @@ from urllib.parse import urlsplit
 from uuid import UUID
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
-from pydantic_core import to_json
+from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core import core_schema, to_json
 
 from agent_brain.common.json_data import data_of
 from agent_brain.common.secrets import scrub
@@ -43,6 +44,7 @@ _KINDS = {
     "string": "text",
 }
 _PLAIN = ("boolean", "integer", "number", "string")
+_WORDS = ("title", "description", "enumNames")  # in a schema; what they say checks nothing
 _FORMATS = {
     "date": "a date such as 2026-12-31",
     "date-time": "a time such as 2026-12-31T18:00",
@@ -85,6 +87,18 @@ class AnswerType:
         if problems := [*misnamed_fields(value, answer)]:
             raise ValueError("; ".join(problems))
         return value
+
+
+class _NamedChoices(GenerateJsonSchema):
+    """Names the members of an Enum whose values are no texts, such as numbers."""
+
+    def enum_schema(self, schema: core_schema.EnumSchema) -> dict[str, Any]:
+        found = super().enum_schema(schema)
+        if found.get("type") not in ("string", "boolean"):
+            members = zip(schema["members"], found["enum"], strict=True)
+            names = [value if isinstance(value, str) else each.name for each, value in members]
+            found["enumNames"] = names  # as in the forms of MCP
+        return found
 
 
 class Field(NamedTuple):
@@ -133,7 +147,7 @@ def _type_of(kind: AnswerKind) -> AnswerType:
         if isinstance(kind, str) or kind is None:
             raise TypeError("it is a value, not a type")
         adapter: TypeAdapter[Any] = TypeAdapter(kind)
-        schema = adapter.json_schema()
+        schema = adapter.json_schema(schema_generator=_NamedChoices)
         if not (members := _members_of(kind)):
             check_members(adapter)
     except Exception as error:  # pydantic raises various errors for what is not a type
@@ -167,7 +181,7 @@ def _alike(schema: Any, classes: Mapping[str, Any]) -> tuple[str, str] | None:
     for choice in schema.get("anyOf", ()):
         name = str(choice.get("$ref", "")).rpartition("/")[2]
         if (found := classes.get(name)) is not None:
-            told = {key: each for key, each in found.items() if key not in ("title", "description")}
+            told = {key: each for key, each in found.items() if key not in _WORDS}
             if (other := seen.setdefault(json.dumps(told, sort_keys=True), name)) != name:
                 return other, name
     return _alike([*schema.values()], classes)
@@ -268,7 +282,9 @@ def _most_telling(error: Any) -> Any:
 
 def _line(error: Any) -> str:
     place = ".".join(map(str, error.absolute_path))
-    return f"{place}: {error.message}" if place else str(error.message)
+    names = error.schema.get("enumNames") if error.validator == "enum" else None
+    problem = f"{error.instance!r} is not one of {names}" if names else str(error.message)
+    return f"{place}: {problem}" if place else problem
 
 
 @cache
@@ -376,7 +392,7 @@ def choices_of(schema: Mapping[str, Any]) -> list[tuple[JsonValue, str]]:
     if titled and all("const" in each for each in titled):
         return [(each["const"], str(each.get("title", _name_of(each["const"])))) for each in titled]
     values = plain.get("enum", ())
-    names = plain.get("enumNames", ())  # as in the forms of MCP
+    names = plain.get("enumNames", ())
     return [
         (value, str(names[index] if index < len(names) else _name_of(value)))
         for index, value in enumerate(values)
