@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from agent_brain import Brain, Limits, react
 from agent_brain.errors import BrainUseError
 from agent_brain.memories import Message, WindowedMemory
-from agent_brain.nets import ParallelState
+from agent_brain.nets import ParallelState, SubnetState
 from agent_brain.run import Run
 from agent_brain.serving.web.vercel.translate import UIMessageTranslator
 from agent_brain.states import Finish, ProviderCall, Usage
@@ -185,6 +185,13 @@ async def test_calls_of_branches_name_their_path() -> None:
     assert call["toolCallId"] == "BOTH/chemist/c1"
     assert call["toolMetadata"] == {"path": ["BOTH", "chemist"]}
     assert {chunk["delta"] for chunk in of_type(found, "reasoning-delta")} == {"Blue.", "Salt."}
+
+
+@pytest.mark.anyio
+async def test_what_an_inner_net_has_said_is_not_said_again_as_the_answer() -> None:
+    net = {Ask.BOTH: SubnetState(react(ScriptedLLM(["Blue."])))}
+    found = await translate_run(Brain(net).stream("What is the sea?"))
+    assert [chunk["delta"] for chunk in of_type(found, "text-delta")] == ["Blue."]
 
 
 @pytest.mark.anyio
