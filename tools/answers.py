@@ -206,7 +206,8 @@ def read_answer(schema: Mapping[str, Any] | None, given: Any) -> JsonValue:
     if schema is None:
         return _fitting(None, given, ())
     is_typed = isinstance(given, str) and not isinstance(given, Enum)
-    return _fitting(schema, given, _meanings(given, schema) if is_typed else [_as_json(given)])
+    meanings = _meanings(given, schema) if is_typed else [_as_json(given)]
+    return _fitting(schema, given, (_with_values(schema, each) for each in meanings))
 
 
 def _fitting(
@@ -229,7 +230,9 @@ def _fitting(
         if not errors or (nullable and candidate is None):
             return candidate
         other_kind = any(error.validator == "type" and not error.path for error in errors)
-        refused.append((other_kind, "; ".join(map(_line, errors))))
+        chosen = [error.path for error in errors if error.validator == "enum"]
+        told = [each for each in errors if each.validator != "type" or each.path not in chosen]
+        refused.append((other_kind, "; ".join(map(_line, told))))
     if isinstance(given, str) and not given.strip():
         raise ValueError("it is empty")
     raise ValueError(min(refused, key=lambda found: found[0])[1])
@@ -269,6 +272,20 @@ def _meanings(text: str, schema: Mapping[str, Any]) -> Iterator[JsonValue]:
         yield [read_answer(item, part.strip()) for part in parts if part.strip()]
 
 
+def _with_values(schema: Mapping[str, Any], answer: JsonValue) -> JsonValue:
+    """Return an answer with the values of the choices that it calls by their names."""
+    if isinstance(answer, str):
+        choices = choices_of(schema)
+        named = [value for value, name in choices if name.casefold() == answer.casefold()]
+        return named[0] if named and all(value != answer for value, _ in choices) else answer
+    if isinstance(answer, list) and (item := item_of(schema)) is not None:
+        return [_with_values(item, each) for each in answer]
+    if isinstance(answer, dict):
+        fields = {field.name: field.schema for field in fields_of(schema) or ()}
+        return {name: _with_values(fields.get(name, {}), each) for name, each in answer.items()}
+    return answer
+
+
 def _refuse(constant: str) -> None:
     raise ValueError(f"JSON has no {constant}")
 
@@ -277,7 +294,10 @@ def _most_telling(error: Any) -> Any:
     """Return the error of the alternative that was most likely meant."""
     from jsonschema.exceptions import best_match
 
-    return best_match([error])
+    inner = [each for each in error.context or () if each.validator_value != "null"]
+    if len({each.schema_path[0] for each in inner}) != 1:
+        return best_match([error])
+    return next((each for each in inner if each.validator == "enum"), best_match(inner))
 
 
 def _line(error: Any) -> str:

@@ -33,6 +33,11 @@ class Size(IntEnum):
     LARGE = 2
 
 
+class Paper(BaseModel):
+    size: Size | None = None
+    pages: int | None = None
+
+
 class Seat(BaseModel):
     row: int = Field(ge=1, le=30, description="The row, from the front")
     side: Side = Side.WINDOW
@@ -104,6 +109,9 @@ def test_whatever_is_given_fits_or_is_refused_with_a_reason(kind: Any, answer: A
         (Size, "large", 2),
         (Size, "1", 1),
         (list[Size], "small, 2", [1, 2]),
+        (list[Size], '["LARGE", 1]', [2, 1]),
+        (Paper | None, '{"size": "SMALL"}', {"size": 1}),
+        (Paper, '{"size": 2}', {"size": 2}),
         (Literal[1, 2], "2", 2),
         (date, " 2026-03-01 ", "2026-03-01"),
         (Seat | None, "", None),
@@ -130,6 +138,8 @@ def test_a_text_means_what_a_person_types(kind: Any, text: str, answer: object) 
         (date, "2026-02-30", "'2026-02-30' is not a 'date'"),
         (Side, "middle", "'middle' is not one of ['window', 'aisle']"),
         (Size, "huge", "'huge' is not one of ['SMALL', 'LARGE']"),
+        (Paper, {"size": "huge"}, "size: 'huge' is not one of ['SMALL', 'LARGE']"),
+        (Paper, {"pages": "many"}, "pages: 'many' is not of type 'integer'"),
         (Seat, '{"row": 31}', "row: 31 is greater than the maximum of 30"),
         (Seat, {"side": "aisle"}, "'row' is a required property"),
         (Seat | None, {"row": 0}, "row: 0 is less than the minimum of 1"),
@@ -156,10 +166,6 @@ class Pair(Enum):
     ONE = (1, 2)
 
 
-class Paper(BaseModel):
-    size: Size | None = None
-
-
 class Mixed(Enum):
     HALF = 0.5
     ALL = "all"
@@ -173,7 +179,7 @@ class Mixed(Enum):
         (Mixed, "HALF / all"),
         (Pair, "ONE"),
         (list[Size], "SMALL / LARGE; several with commas"),
-        (Paper, "a JSON object with size (SMALL / LARGE, or nothing, optional)"),
+        (list[Size] | None, "SMALL / LARGE; several with commas, or nothing"),
         (Side, "window / aisle"),
         (Literal[1, 2], "1 / 2"),
     ],
