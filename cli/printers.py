@@ -94,9 +94,9 @@ class LivePrinter:
         ends = isinstance(event, RunFinished | RunFailed | ActionRequested)
         if self._held and (ends or (text and self._held[-1].step != text.step)):
             said = "".join(each.text for each in self._held)
-            self._held = []
+            branch, self._held = _branch(self._held[0]), []
             if said.strip() and not (isinstance(event, RunFinished) and event.answer == said):
-                self.screen.labelled("said", said.strip())
+                self.screen.labelled("said", f"{branch}{said.strip()}")
         if isinstance(event, RunFinished) and event.answer:
             out.write(event.answer.removesuffix("\n") + "\n")
             out.flush()

@@ -283,6 +283,11 @@ def test_only_the_text_of_the_last_step_is_the_answer():
     assert err.getvalue() == "  said      A plan.\n"
 
 
+def test_what_an_agent_says_before_its_calls_names_it():
+    said = live(of("a", TextDelta, "Wait."), of("a", ActionRequested, ADD), out=StringIO())
+    assert said == '  said      a › Wait.\n  tool      a › add(a=1, b="two")\n'
+
+
 def test_an_empty_answer_prints_nothing():
     out = StringIO()
     make_printer(Options(), out, StringIO())(RunFinished("max_steps", ""))
