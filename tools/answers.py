@@ -276,8 +276,10 @@ def _with_values(schema: Mapping[str, Any], answer: JsonValue) -> JsonValue:
     """Return an answer with the values of the choices that it calls by their names."""
     if isinstance(answer, str):
         choices = choices_of(schema)
-        named = [value for value, name in choices if name.casefold() == answer.casefold()]
-        return named[0] if named and all(value != answer for value, _ in choices) else answer
+        if any(value == answer for value, _ in choices):
+            return answer
+        alike = {name: value for value, name in choices if name.casefold() == answer.casefold()}
+        return alike.get(answer, next(iter(alike.values()), answer))
     if isinstance(answer, list) and (item := item_of(schema)) is not None:
         return [_with_values(item, each) for each in answer]
     if isinstance(answer, dict):

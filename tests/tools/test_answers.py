@@ -33,6 +33,11 @@ class Size(IntEnum):
     LARGE = 2
 
 
+class Letter(Enum):
+    a = 1
+    A = 2
+
+
 class Paper(BaseModel):
     size: Size | None = None
     pages: int | None = None
@@ -108,6 +113,8 @@ def test_whatever_is_given_fits_or_is_refused_with_a_reason(kind: Any, answer: A
         (Side, "AISLE", "aisle"),
         (Size, "large", 2),
         (Size, "1", 1),
+        (Letter, "A", 2),
+        (list[Letter], "A, a", [2, 1]),
         (list[Size], "small, 2", [1, 2]),
         (list[Size], '["LARGE", 1]', [2, 1]),
         (Paper | None, '{"size": "SMALL"}', {"size": 1}),
