@@ -280,6 +280,11 @@ async def test_an_event_of_a_class_of_its_own_is_data():
     [own] = [each for each in found if each["type"] == "data-pages_read"]
     assert own["data"] == FIELDS
 
+    net = {Ask.BOTH: ParallelState({"reader": reading_net()})}
+    found = await translate_run(Brain(net).stream("Read."))
+    [own] = [each for each in found if each["type"] == "data-pages_read"]
+    assert own["data"] == {**FIELDS, "path": ["BOTH", "reader"]}
+
 
 @pytest.mark.anyio
 async def test_what_a_memory_does_is_data():
