@@ -11,6 +11,7 @@ from typing import TextIO
 from agent_brain.cli.options import Options
 from agent_brain.cli.sanitize import brief, call_text, one_line, whole_call
 from agent_brain.cli.screen import MARGIN, Screen
+from agent_brain.cli.thoughts import Thoughts, voice_of
 from agent_brain.common.text import count_of, to_compact_json
 from agent_brain.memories import Message
 from agent_brain.states.events import (
@@ -48,7 +49,8 @@ TAIL = 40  # characters of an object that grows
 class LivePrinter:
     """Writes a run to a screen as it happens: steps as labelled lines, text without a margin.
 
-    With ``out``, the answer goes there alone, and what the agent says before it is a step.
+    Lines of inner nets and branches begin with their names. With ``out``, the answer goes there
+    alone, and what the agent says before it is a step.
     """
 
     screen: Screen
@@ -57,23 +59,27 @@ class LivePrinter:
     verbose: bool = False
     debug: bool = False
     echo: bool = False
-    _block: str = ""  # what was written last: "text", "thought" or "line"
+    _block: object = ""  # what was written last: "text", "line", or whose thoughts
     _newlines: str = ""  # at the end of a text; written only if it continues
     _held: list[TextDelta] = field(default_factory=list)  # text that may be the answer
     _cited: dict[str, str] = field(default_factory=dict)  # titles of pages by their addresses
+    _thoughts: Thoughts = field(default_factory=Thoughts)
 
     def __call__(self, event: Event) -> None:
         """Write the event, and show on a terminal that a state works and has no output yet."""
         if self.out is not None:
             self._hold(event, self.out)
+        for thought in self._thoughts.after(event):
+            self._say(thought)
         if isinstance(event, TextDelta):
-            if self.out is None or event.thought:
+            if self.out is None and not event.thought:
                 self._say(event)
         elif isinstance(event, RunFinished) and self._cited:
             self._show_sources()
         if line := self._line(event):
+            label, text, style = line
             self._begin("line")
-            self.screen.labelled(*line)
+            self.screen.labelled(label, f"{_branch(event)}{text}", style)
         if isinstance(event, ActionFinished) and self.debug and event.exception is not None:
             self.screen.write("".join(traceback.format_exception(event.exception)), "dim")
         if isinstance(event, SourcesCited):
@@ -88,9 +94,9 @@ class LivePrinter:
         ends = isinstance(event, RunFinished | RunFailed | ActionRequested)
         if self._held and (ends or (text and self._held[-1].step != text.step)):
             said = "".join(each.text for each in self._held)
-            self._held = []
+            branch, self._held = _branch(self._held[0]), []
             if said.strip() and not (isinstance(event, RunFinished) and event.answer == said):
-                self.screen.labelled("said", said.strip())
+                self.screen.labelled("said", f"{branch}{said.strip()}")
         if isinstance(event, RunFinished) and event.answer:
             out.write(event.answer.removesuffix("\n") + "\n")
             out.flush()
@@ -101,7 +107,7 @@ class LivePrinter:
     def _show_status(self, event: Event) -> None:
         """Show on a terminal what has begun and is not written yet."""
         if isinstance(event, StateEntered):
-            self.screen.status(f"  waiting   {_location(event)} …")
+            self.screen.status(f"  waiting   {_branch(event)}{event.state} …")
         elif isinstance(event, ActionDelta):
             self.screen.status(f"  writing   {event.name} …")
         elif isinstance(event, PartialOutput):
@@ -116,14 +122,14 @@ class LivePrinter:
         self._begin("line")
         self.screen.labelled("sources", "\n".join(shown), "dim")
 
-    def _begin(self, block: str) -> None:
+    def _begin(self, block: object) -> None:
         """Begin a block; a blank line separates text from what is around it."""
         if self._block not in ("", block) and "text" in (self._block, block):
             self.screen.line()
         self._block = block
 
     def _say(self, event: TextDelta) -> None:
-        block = "thought" if event.thought else "text"
+        block = voice_of(event) if event.thought else "text"
         style, margin = ("dim italic", MARGIN) if event.thought else ("", "")
         text = event.text
         if self._block != block:
@@ -134,6 +140,7 @@ class LivePrinter:
             self._newlines = ""
             if event.thought:
                 self.screen.label("thinking", style)
+                self.screen.write(_branch(event), style)
         text = self._newlines + text
         shown = text.rstrip("\n")
         self._newlines = text[len(shown) :]
@@ -159,7 +166,7 @@ class LivePrinter:
             case RunStarted(goal=Message() as goal) if self.echo:
                 return "you", goal.content, "bold"
             case StateEntered() if self.verbose:
-                return "state", _location(event), "dim"
+                return "state", event.state or "", "dim"
             case ToolProgress() if self.verbose:
                 done = f"{event.done:g}" + ("" if event.total is None else f" of {event.total:g}")
                 return "progress", f"{event.action.name}: {done} {event.message}".rstrip(), "dim"
@@ -216,5 +223,6 @@ def by_memory(event: Event) -> str:
     return event.kind
 
 
-def _location(event: Event) -> str:
-    return " › ".join([*event.path, event.state or ""])
+def _branch(event: Event) -> str:
+    """Return the names of the inner nets and branches that an event comes from."""
+    return "".join(f"{name} › " for name in event.path)

@@ -20,7 +20,8 @@ from urllib.parse import urlsplit
 from uuid import UUID
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
-from pydantic_core import to_json
+from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core import core_schema, to_json
 
 from agent_brain.common.json_data import data_of
 from agent_brain.common.secrets import scrub
@@ -43,6 +44,7 @@ _KINDS = {
     "string": "text",
 }
 _PLAIN = ("boolean", "integer", "number", "string")
+_WORDS = ("title", "description", "enumNames")  # in a schema; what they say checks nothing
 _FORMATS = {
     "date": "a date such as 2026-12-31",
     "date-time": "a time such as 2026-12-31T18:00",
@@ -85,6 +87,18 @@ class AnswerType:
         if problems := [*misnamed_fields(value, answer)]:
             raise ValueError("; ".join(problems))
         return value
+
+
+class _NamedChoices(GenerateJsonSchema):
+    """Names the members of an Enum whose values are no texts, such as numbers."""
+
+    def enum_schema(self, schema: core_schema.EnumSchema) -> dict[str, Any]:
+        found = super().enum_schema(schema)
+        if found.get("type") not in ("string", "boolean"):
+            members = zip(schema["members"], found["enum"], strict=True)
+            names = [value if isinstance(value, str) else each.name for each, value in members]
+            found["enumNames"] = names  # as in the forms of MCP
+        return found
 
 
 class Field(NamedTuple):
@@ -133,7 +147,7 @@ def _type_of(kind: AnswerKind) -> AnswerType:
         if isinstance(kind, str) or kind is None:
             raise TypeError("it is a value, not a type")
         adapter: TypeAdapter[Any] = TypeAdapter(kind)
-        schema = adapter.json_schema()
+        schema = adapter.json_schema(schema_generator=_NamedChoices)
         if not (members := _members_of(kind)):
             check_members(adapter)
     except Exception as error:  # pydantic raises various errors for what is not a type
@@ -167,7 +181,7 @@ def _alike(schema: Any, classes: Mapping[str, Any]) -> tuple[str, str] | None:
     for choice in schema.get("anyOf", ()):
         name = str(choice.get("$ref", "")).rpartition("/")[2]
         if (found := classes.get(name)) is not None:
-            told = {key: each for key, each in found.items() if key not in ("title", "description")}
+            told = {key: each for key, each in found.items() if key not in _WORDS}
             if (other := seen.setdefault(json.dumps(told, sort_keys=True), name)) != name:
                 return other, name
     return _alike([*schema.values()], classes)
@@ -192,7 +206,8 @@ def read_answer(schema: Mapping[str, Any] | None, given: Any) -> JsonValue:
     if schema is None:
         return _fitting(None, given, ())
     is_typed = isinstance(given, str) and not isinstance(given, Enum)
-    return _fitting(schema, given, _meanings(given, schema) if is_typed else [_as_json(given)])
+    meanings = _meanings(given, schema) if is_typed else [_as_json(given)]
+    return _fitting(schema, given, (_with_values(schema, each) for each in meanings))
 
 
 def _fitting(
@@ -215,7 +230,9 @@ def _fitting(
         if not errors or (nullable and candidate is None):
             return candidate
         other_kind = any(error.validator == "type" and not error.path for error in errors)
-        refused.append((other_kind, "; ".join(map(_line, errors))))
+        chosen = [error.path for error in errors if error.validator == "enum"]
+        told = [each for each in errors if each.validator != "type" or each.path not in chosen]
+        refused.append((other_kind, "; ".join(map(_line, told))))
     if isinstance(given, str) and not given.strip():
         raise ValueError("it is empty")
     raise ValueError(min(refused, key=lambda found: found[0])[1])
@@ -255,6 +272,22 @@ def _meanings(text: str, schema: Mapping[str, Any]) -> Iterator[JsonValue]:
         yield [read_answer(item, part.strip()) for part in parts if part.strip()]
 
 
+def _with_values(schema: Mapping[str, Any], answer: JsonValue) -> JsonValue:
+    """Return an answer with the values of the choices that it calls by their names."""
+    if isinstance(answer, str):
+        choices = choices_of(schema)
+        if any(value == answer for value, _ in choices):
+            return answer
+        alike = {name: value for value, name in choices if name.casefold() == answer.casefold()}
+        return alike.get(answer, next(iter(alike.values()), answer))
+    if isinstance(answer, list) and (item := item_of(schema)) is not None:
+        return [_with_values(item, each) for each in answer]
+    if isinstance(answer, dict):
+        fields = {field.name: field.schema for field in fields_of(schema) or ()}
+        return {name: _with_values(fields.get(name, {}), each) for name, each in answer.items()}
+    return answer
+
+
 def _refuse(constant: str) -> None:
     raise ValueError(f"JSON has no {constant}")
 
@@ -263,12 +296,17 @@ def _most_telling(error: Any) -> Any:
     """Return the error of the alternative that was most likely meant."""
     from jsonschema.exceptions import best_match
 
-    return best_match([error])
+    inner = [each for each in error.context or () if each.validator_value != "null"]
+    if len({each.schema_path[0] for each in inner}) != 1:
+        return best_match([error])
+    return next((each for each in inner if each.validator == "enum"), best_match(inner))
 
 
 def _line(error: Any) -> str:
     place = ".".join(map(str, error.absolute_path))
-    return f"{place}: {error.message}" if place else str(error.message)
+    names = error.schema.get("enumNames") if error.validator == "enum" else None
+    problem = f"{error.instance!r} is not one of {names}" if names else str(error.message)
+    return f"{place}: {problem}" if place else problem
 
 
 @cache
@@ -376,7 +414,7 @@ def choices_of(schema: Mapping[str, Any]) -> list[tuple[JsonValue, str]]:
     if titled and all("const" in each for each in titled):
         return [(each["const"], str(each.get("title", _name_of(each["const"])))) for each in titled]
     values = plain.get("enum", ())
-    names = plain.get("enumNames", ())  # as in the forms of MCP
+    names = plain.get("enumNames", ())
     return [
         (value, str(names[index] if index < len(names) else _name_of(value)))
         for index, value in enumerate(values)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from io import StringIO
 
 import pytest
@@ -36,6 +37,7 @@ from agent_brain.states.events import (
     StateExited,
     StuckDetected,
     TextDelta,
+    UsageReported,
 )
 from agent_brain.states.sources import CitedSource
 from agent_brain.states.usage import Usage
@@ -148,6 +150,68 @@ def test_thoughts_between_words_are_thoughts_of_their_own():
     assert shown == "  thinking  One.\n\nSaid.\n\n  thinking  Two."
 
 
+def of(branch, kind, *values, state="THINK", response=None, **fields):
+    """Return an event of a branch, or of a call of a model."""
+    extra = {"response_id": response} if response else {}
+    return kind(*values, **extra, **fields, at=Position("run", 1, state, tuple(branch)))
+
+
+def thinks(branch, text, response=None):
+    return of(branch, TextDelta, text, thought=True, response=response)
+
+
+@pytest.mark.parametrize("out", [None, StringIO()], ids=["terminal", "pipe"])
+def test_branches_that_think_at_once_are_shown_one_after_another(out):
+    shown = live(
+        thinks("a", "I am "),
+        thinks("b", "I think "),
+        thinks("a", "Ann."),
+        of("b", UsageReported, Usage(), response="r"),  # of another call
+        thinks("b", "of"),
+        thinks("c", "Three"),
+        of("a", StateExited, None),
+        thinks("b", " Bob."),
+        of("c", StateExited, None),
+        of("b", StateExited, None),
+        of("", RunFinished, "done", ""),
+        out=out,
+    )
+    assert shown == (
+        "  thinking  a › I am Ann.\n  thinking  b › I think of Bob.\n  thinking  c › Three\n"
+    )
+
+
+def test_thoughts_of_calls_at_once_are_shown_one_after_another():
+    shown = live(
+        thinks("", "Yes, ", "r1"),
+        thinks("", "No, ", "r2"),
+        thinks("", "it will.", "r1"),
+        of("", UsageReported, Usage(), response="r1"),
+        thinks("", "it will not.", "r2"),
+        of("", TextDelta, "Perhaps."),
+        of("", RunFinished, "done", ""),
+    )
+    assert shown == "  thinking  Yes, it will.\n  thinking  No, it will not.\n\nPerhaps.\n"
+
+
+def test_what_a_branch_has_thought_stands_before_its_calls():
+    shown = live(
+        thinks("a", "I wait."),
+        thinks("b", "I add."),
+        of("b", ActionRequested, ADD),
+        of("b", ActionFinished, ADD, Message.tool("3", ADD)),
+        thinks("a", " And wait."),
+        of("a", RunFailed, ValueError("x")),
+    )
+    assert shown == (
+        "  thinking  a › I wait.\n"
+        "  thinking  b › I add.\n"
+        '  tool      b › add(a=1, b="two")\n'
+        "  result    b › add: 3\n"
+        "  thinking  a ›  And wait.\n"
+    )
+
+
 def test_a_run_that_failed_leaves_a_whole_line():
     assert live(TextDelta("Half"), RunFailed(ValueError("x"))) == "Half\n"
 
@@ -184,7 +248,7 @@ def test_verbose_shows_states_with_their_path_and_the_end():
     at = Position("run", 1, "INNER", ("OUTER",))
     shown = live(
         StateEntered(at=at),
-        RunFinished("done", "", usage=Usage(5, 6, 0.5, 2), at=at),
+        RunFinished("done", "", usage=Usage(5, 6, 0.5, 2), at=Position("run", 1)),
         verbose=True,
     )
     assert shown == (
@@ -217,6 +281,11 @@ def test_only_the_text_of_the_last_step_is_the_answer():
     printer(RunFinished("done", "An answer."))
     assert out.getvalue() == "An answer.\n"
     assert err.getvalue() == "  said      A plan.\n"
+
+
+def test_what_an_agent_says_before_its_calls_names_it():
+    said = live(of("a", TextDelta, "Wait."), of("a", ActionRequested, ADD), out=StringIO())
+    assert said == '  said      a › Wait.\n  tool      a › add(a=1, b="two")\n'
 
 
 def test_an_empty_answer_prints_nothing():
@@ -262,6 +331,8 @@ def test_long_texts_are_cut():
 )
 def test_an_event_of_a_class_of_its_own_is_a_line(event):
     assert live(event) == '  pages_read {"done": 3, "total": 7, "note": "é <b>\\n"}\n'
+    inner = replace(event, at=Position("run", 1, "PAGES", ("BOTH", "reader")))
+    assert live(inner).startswith('  pages_read BOTH › reader › {"done": 3,')
     out = StringIO()
     make_printer(Options(as_json=True), out)(event)
     assert json.loads(out.getvalue())["note"] == FIELDS["note"]

@@ -6,14 +6,16 @@ import base64
 import re
 import struct
 import zlib
+from enum import Enum
 
 import pytest
 from playwright.sync_api import expect
 from pydantic import JsonValue
 
-from agent_brain import Brain, tool
+from agent_brain import Brain, Net, tool
 from agent_brain.demo import demo_tools
 from agent_brain.memories import Message, VectorMemory
+from agent_brain.nets import ParallelState
 from agent_brain.states import LiteLLM, Usage
 from agent_brain.states.models.llm import Finish, Thought
 from agent_brain.tools import Action, Media, ToolContext, ToolResult
@@ -334,6 +336,17 @@ def test_an_event_of_a_class_of_its_own_is_a_line(serve, open_chat):
         "pages_read: done: 3, total: 7, note: é <b>"
     )
     expect(chat.answers.last).to_have_text("Three of seven.")
+
+
+def test_an_event_of_a_branch_stands_below_its_name(serve, open_chat):
+    step = Enum("step", "BOTH")
+    branches = ParallelState({"reader": reading_net()})
+    chat = open_chat(serve(Brain(Net({step.BOTH: branches}))).url)
+
+    chat.ask("Read.")
+
+    reader = chat.log.locator("details.branch details.branch", has_text="reader")
+    expect(reader.locator(".note.event")).to_contain_text("pages_read: done: 3")
 
 
 def test_what_the_memory_does_is_told_in_small_lines(serve, open_chat):

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
+from enum import Enum
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
 from pydantic import BaseModel
 
-from agent_brain import Brain, tool
+from agent_brain import Brain, Net, react, tool
+from agent_brain.nets import ParallelState
 from agent_brain.states import ArgumentsDelta
 from agent_brain.tools import Action
 from tests.page.model import Pause, Script
@@ -89,6 +92,26 @@ def test_arguments_and_the_object_grow_on_the_page(serve, open_chat, pauses):
     assert chat.log.get_by_text("Fjords in spring").count() == 1
     chat.page.reload()
     expect(chat.log.get_by_label("Answer", exact=True)).to_contain_text('"days": 12')
+
+
+class Plan(Enum):
+    ASK = "ask"
+
+
+def test_objects_of_branches_stay_where_they_have_grown(serve, open_chat):
+    def planner() -> Net:
+        call = Action(name="final_result", args=json.loads(TRIP), id="c")
+        return react(Script([*called("c", "final_result", TRIP), call]), output_type=Trip)
+
+    branches = ParallelState({"north": planner(), "south": planner()}, join=lambda *_: "Two trips.")
+    chat = open_chat(serve(Brain(Net({Plan.ASK: branches}))).url)
+    chat.ask("Where to?")
+
+    expect(chat.answers.last).to_have_text("Two trips.")
+    chat.wait_until_idle()
+    for name in ("north", "south"):
+        branch = chat.log.locator("details.branch details.branch").filter(has_text=name)
+        expect(branch.get_by_label("Answer", exact=True)).to_contain_text('"Balestrand"')
 
 
 @pytest.mark.thorough

@@ -12,6 +12,7 @@ import pytest
 from playwright.sync_api import expect
 
 from agent_brain import Brain
+from agent_brain.nets import HandoffAgent, handoff
 from agent_brain.states import Finish, ProviderCall
 from agent_brain.tools import Action, Media, ToolResult, tool
 from tests.page.model import Script
@@ -122,3 +123,20 @@ def test_tools_of_a_provider_and_its_pictures_are_shown(serve, open_chat):
 
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
+
+
+def test_an_agent_that_gets_the_conversation_back_stands_below_the_other_one(serve, open_chat):
+    def hand_over(to: str) -> Action:
+        return Action(name=f"transfer_to_{to}", args={"reason": "They want it."})
+
+    llm = Script(
+        ["Let me ask. ", hand_over("sales")], ["It costs 5. ", hand_over("desk")], ["5 euros."]
+    )
+    agents = {"desk": HandoffAgent(prompt="Ask."), "sales": HandoffAgent(prompt="Sell.")}
+    chat = open_chat(serve(Brain(handoff(llm, agents))).url)
+
+    chat.ask("What does it cost?")
+
+    expect(chat.log.locator("details.branch > summary")).to_have_text(["desk", "sales", "desk"])
+    expect(chat.answers).to_have_text(["Let me ask.", "It costs 5.", "5 euros."])
+    chat.wait_until_idle()

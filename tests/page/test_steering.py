@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from agent_brain import Brain, tool
+from agent_brain import Brain, Limits, tool
 from agent_brain.tools import Action
 from tests.page.model import Pause, Script
 
@@ -31,7 +31,8 @@ def test_stop_ends_the_run_after_the_step_and_it_can_be_continued(serve, open_ch
     with chat.page.expect_response("**/stop"):
         chat.button("Stop").click()
     pause.release()
-    expect(chat.log.get_by_text("Stopped.")).to_be_visible()
+    expect(chat.log.get_by_text("The run was stopped.")).to_be_visible()
+    expect(chat.page.locator("#announcer")).to_have_text("The run was stopped.")
     expect(chat.tool("search").get_by_label("Result")).to_have_text("found")
     chat.button("Continue the run").click()
 
@@ -48,9 +49,22 @@ def test_cancel_ends_the_run_at_once(serve, open_chat, pauses):
     pause.wait_until_reached()
     chat.button("Cancel now").click()
 
-    expect(chat.log.get_by_text("Cancelled.")).to_be_visible()
+    expect(chat.log.get_by_text("The run was cancelled.")).to_be_visible()
+    expect(chat.page.locator("#announcer")).to_have_text("The run was cancelled.")
     expect(chat.button("Stop")).to_be_hidden()
     expect(chat.input).to_be_focused()
+
+
+def test_a_run_that_reaches_a_limit_says_so(serve, open_chat):
+    llm = Script([Action(name="look")])
+    brain = Brain(llm=llm, tools=[tool(name="look")(lambda: "far")], limits=Limits(max_steps=2))
+    chat = open_chat(serve(brain).url)
+
+    chat.ask("Where is it?")
+
+    said = "The run has reached its limit of steps."
+    expect(chat.log.get_by_text(said)).to_be_visible()
+    expect(chat.page.locator("#announcer")).to_have_text(said)
 
 
 def test_a_message_that_is_sent_meanwhile_is_read_after_the_step(serve, open_chat, pauses):

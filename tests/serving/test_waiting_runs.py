@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import date
+from enum import IntEnum
 from typing import Any, Literal
 
 import pytest
@@ -237,12 +238,22 @@ class Seat(BaseModel):
     day: date | None = None
 
 
+class Bed(IntEnum):
+    SINGLE = 1
+    DOUBLE = 2
+
+
+class Room(BaseModel):
+    bed: Bed = Bed.DOUBLE
+
+
 class Trip(BaseModel):
     seats: list[Seat]
 
 
 ROW = {"row": {"title": "Row", "minimum": 1, "maximum": 30, "type": "integer"}}
 SIDE = {"title": "Side", "default": "aisle", "type": "string", "enum": ["window", "aisle"]}
+BED = {"title": "Bed", "description": "", "type": "string", "default": "DOUBLE"}
 DAY = {"title": "Day", "format": "date", "type": "string"}
 TYPED = [
     (Seat, {**ROW, "side": SIDE, "day": DAY}, {"row": 4, "day": ""}, "row=4 side='aisle' day=None"),
@@ -250,6 +261,12 @@ TYPED = [
     (bool, {"answer": {"type": "boolean"}}, {"answer": True}, "True"),
     (int | None, {"answer": {"type": "integer"}}, "decline", "None"),
     (Literal[1, 2], {"answer": {"type": "string", "enum": ["1", "2"]}}, {"answer": "2"}, "2"),
+    (
+        Room,
+        {"bed": {**BED, "enum": ["SINGLE", "DOUBLE"]}},
+        {"bed": "SINGLE"},
+        "bed=<Bed.SINGLE: 1>",
+    ),
     (Trip, None, {"answer": '{"seats": [{"row": 4}]}'}, "row=4"),
 ]
 
@@ -258,7 +275,7 @@ TYPED = [
 @pytest.mark.parametrize(
     ("kind", "fields", "reply", "said"),
     TYPED,
-    ids=["form", "number", "yes or no", "left open", "choice", "nested"],
+    ids=["form", "number", "yes or no", "left open", "choice", "names", "nested"],
 )
 async def test_a_typed_question_is_a_form_with_its_fields(mode, kind, fields, reply, said):
     class Asking(Shop):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from datetime import date, datetime, time
 from decimal import Decimal
-from enum import Enum
+from enum import Enum, IntEnum
 from typing import Any, Literal
 from uuid import UUID
 
@@ -14,12 +14,33 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
-from agent_brain.tools.answers import answer_type, choices_of, fields_of, read_answer
+from agent_brain.tools.answers import (
+    answer_type,
+    choices_of,
+    fields_of,
+    read_answer,
+    words_for,
+)
 
 
 class Side(Enum):
     WINDOW = "window"
     AISLE = "aisle"
+
+
+class Size(IntEnum):
+    SMALL = 1
+    LARGE = 2
+
+
+class Letter(Enum):
+    a = 1
+    A = 2
+
+
+class Paper(BaseModel):
+    size: Size | None = None
+    pages: int | None = None
 
 
 class Seat(BaseModel):
@@ -90,6 +111,14 @@ def test_whatever_is_given_fits_or_is_refused_with_a_reason(kind: Any, answer: A
         (int, " 7 ", 7),
         (float, "2.5", 2.5),
         (Side, "AISLE", "aisle"),
+        (Size, "large", 2),
+        (Size, "1", 1),
+        (Letter, "A", 2),
+        (list[Letter], "A, a", [2, 1]),
+        (list[Size], "small, 2", [1, 2]),
+        (list[Size], '["LARGE", 1]', [2, 1]),
+        (Paper | None, '{"size": "SMALL"}', {"size": 1}),
+        (Paper, '{"size": 2}', {"size": 2}),
         (Literal[1, 2], "2", 2),
         (date, " 2026-03-01 ", "2026-03-01"),
         (Seat | None, "", None),
@@ -115,6 +144,9 @@ def test_a_text_means_what_a_person_types(kind: Any, text: str, answer: object) 
         (float, float("nan"), "NaN"),
         (date, "2026-02-30", "'2026-02-30' is not a 'date'"),
         (Side, "middle", "'middle' is not one of ['window', 'aisle']"),
+        (Size, "huge", "'huge' is not one of ['SMALL', 'LARGE']"),
+        (Paper, {"size": "huge"}, "size: 'huge' is not one of ['SMALL', 'LARGE']"),
+        (Paper, {"pages": "many"}, "pages: 'many' is not of type 'integer'"),
         (Seat, '{"row": 31}', "row: 31 is greater than the maximum of 30"),
         (Seat, {"side": "aisle"}, "'row' is a required property"),
         (Seat | None, {"row": 0}, "row: 0 is less than the minimum of 1"),
@@ -141,6 +173,30 @@ class Pair(Enum):
     ONE = (1, 2)
 
 
+class Mixed(Enum):
+    HALF = 0.5
+    ALL = "all"
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (Size, "SMALL / LARGE"),
+        (Size | None, "SMALL / LARGE, or nothing"),
+        (Mixed, "HALF / all"),
+        (Pair, "ONE"),
+        (list[Size], "SMALL / LARGE; several with commas"),
+        (list[Size] | None, "SMALL / LARGE; several with commas, or nothing"),
+        (Side, "window / aisle"),
+        (Literal[1, 2], "1 / 2"),
+    ],
+)
+def test_members_of_an_enum_have_names_where_their_values_are_no_texts(
+    kind: object, words: str
+) -> None:
+    assert words_for(answer_type(kind).schema or {}) == words
+
+
 def test_an_enum_in_a_type_has_members_that_json_has() -> None:
     asked = answer_type(Pair | None)
     assert asked.value(read_answer(asked.schema, [1, 2])) is Pair.ONE
@@ -160,6 +216,16 @@ class Decline(BaseModel):
 
 class Later(Decline):
     until: date
+
+
+class Level(IntEnum):
+    LOW = 1
+    HIGH = 2
+
+
+def test_enums_of_the_same_numbers_are_not_told_apart() -> None:
+    with pytest.raises(ValueError, match="Size and Level have the same data"):
+        answer_type(list[Size | Level])
 
 
 @pytest.mark.parametrize("kind", [Accept | Decline, list[Accept | Decline | None]])

@@ -16,7 +16,10 @@ from agent_brain.tools.answers import choices_of, fields_of, plain_schema, read_
 ANSWER = "answer"
 """The field of a form for an answer that is not a form itself."""
 
-_KEPT = ("title", "description", "minLength", "maxLength", "minimum", "maximum")
+_KEPT = (
+    *("type", "title", "description", "enum", "default"),
+    *("minLength", "maxLength", "minimum", "maximum"),
+)
 _FORMATS = ("date", "date-time", "email", "uri")
 
 
@@ -97,12 +100,12 @@ def _single_field(schema: Mapping[str, Any] | None) -> dict[str, Any]:
 def _primitive(schema: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the schema of a field of a form of MCP; None if there is no such field."""
     plain, _ = plain_schema(schema)
-    field = {key: plain[key] for key in _KEPT if key in plain}
+    if choices := choices_of(schema):  # a choice is a text; ours are read from their names
+        preset = next((name for value, name in choices if value == plain.get("default")), None)
+        plain |= {"type": "string", "enum": [name for _, name in choices], "default": preset}
+    elif plain.get("type") not in ("string", "number", "integer", "boolean"):
+        return None
+    field = {key: plain[key] for key in _KEPT if plain.get(key) is not None}
     if plain.get("format") in _FORMATS:
         field["format"] = plain["format"]
-    if (default := plain.get("default")) is not None:
-        field["default"] = default
-    if choices := choices_of(schema):  # a choice is a text; ours are read from their names
-        return {**field, "type": "string", "enum": [name for _, name in choices]}
-    kind = plain.get("type")
-    return {**field, "type": kind} if kind in ("string", "number", "integer", "boolean") else None
+    return field

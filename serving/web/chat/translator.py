@@ -78,6 +78,8 @@ class ChatTranslator(Translator[PartT]):
         show_tools: Whether calls are shown that do not need the client and wait for nobody.
     """
 
+    _nets_apart = True  # whether the text of an inner net is told as none of the conversation
+
     def __init__(
         self,
         session: str,
@@ -96,7 +98,7 @@ class ChatTranslator(Translator[PartT]):
         self._hidden = {(path, call.id): call for path, call in answered}
         self._asked = {(path, call.id): call for path, call in asked}
         self._around: dict[Text, tuple[str, str]] = {}  # the bytes around a piece of it
-        self._said = False  # text at the outermost path
+        self._said = False  # text of the conversation
         self._started = self._ended = False
 
     def translate(self, event: AgentEvent) -> list[PartT]:
@@ -187,7 +189,7 @@ class ChatTranslator(Translator[PartT]):
             text = Text(self._text_id(event), event.thought, event.path, event.state)
             self._texts[key] = text
             parts += self._begin_text(text)
-        self._said = self._said or not (event.thought or event.path)
+        self._said = self._said or not (event.thought or (event.path and self._nets_apart))
         parts.append(self._delta(text, clean(event.text)))
         return parts
 

@@ -9,7 +9,7 @@ import { MessageTools } from "./message_tools.js";
 import { history, isQuestion, userMessage } from "./messages.js";
 import { note } from "./notes.js";
 import { ToolCard } from "./tool_card.js";
-import { Turn } from "./turn.js";
+import { endNote, Turn } from "./turn.js";
 
 const TITLE = 80; // characters
 
@@ -335,9 +335,5 @@ function endText({ kind, stop_reason: reason, error }, turn) {
   if (reason === "approval")
     return `Waits for your approval: ${turn.asked.calls.map((call) => call.name).join(", ")}.`;
   if (reason === "input") return `The agent asks: ${Object.values(turn.asked.questions).join(" ")}`;
-  if (reason === "stopped") return "The run was stopped.";
-  if (reason === "paused") return "The run is paused.";
-  if (reason === "sleeping") return "The run waits until a later time.";
-  if (reason === "cancelled") return "The run was cancelled.";
-  return `The agent says: ${turn.said}`;
+  return reason === "done" ? `The agent says: ${turn.said}` : endNote(reason);
 }

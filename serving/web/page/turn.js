@@ -20,11 +20,18 @@ const ENDS = {
   timeout: "The run has reached its limit of time.",
   budget: "The budget is used up.",
   stuck: "The run repeated itself and was ended.",
-  stopped: "Stopped.",
-  cancelled: "Cancelled.",
+  stopped: "The run was stopped.",
+  paused: "The run is paused.",
+  sleeping: "The run waits until a later time.",
+  cancelled: "The run was cancelled.",
 };
 const SILENT = ["response_started", "sleep_requested"]; // nothing is drawn for them
 const WAITS = ["approval", "input"];
+
+/** Return why a run has ended that is not done. */
+export function endNote(reason) {
+  return ENDS[reason] ?? `The run ended: ${reason}.`;
+}
 
 export class Turn {
   #cards;
@@ -88,9 +95,22 @@ export class Turn {
     this.activity.textContent = ["Working", ...path, state].join(" · ");
   }
 
-  on_state_exited({ state, next, error }) {
+  on_state_exited({ state, path, next, error }) {
+    this.#leave([...path, state]);
     if (error)
       this.#note(`${state} failed: ${error.message}. The run continues with ${next}.`, "warning");
+  }
+
+  /** A net that is entered again stands below what came in between. */
+  #leave(net) {
+    const isInside = (path) => net.every((name, index) => path[index] === name);
+    for (const key of this.#branches.keys())
+      if (key && isInside(JSON.parse(key))) this.#branches.delete(key);
+    for (const [key, block] of this.#blocks) {
+      if (!isInside(JSON.parse(key)[0])) continue;
+      block.end();
+      this.#blocks.delete(key);
+    }
   }
 
   on_text_delta(event) {
@@ -183,7 +203,7 @@ export class Turn {
     if (this.#answer === null && answer && reason === "done") this.#showAnswer(event);
     if (CUT_OFF.has(finish)) this.#note(CUT_OFF.get(finish), "warning");
     if (reason !== "done" && !WAITS.includes(reason))
-      this.#note(ENDS[reason] ?? `The run ended: ${reason}.`, "ended", true);
+      this.#note(endNote(reason), "ended", true);
     this.usage = event.usage;
     this.#end();
     if (WAITS.includes(reason)) return;
@@ -316,16 +336,14 @@ class Block {
 
   /** Show the text of the object that has grown; return false if it is another text. */
   #finishObject(text) {
-    if (!this.#object?.finish(text)) {
-      this.#dropObject();
-      return false;
-    }
+    if (!this.#object?.finish(text)) return false;
     this.#object = null;
     return true;
   }
 
   say(text) {
     if (this.#finishObject(text)) return;
+    this.#dropObject();
     if (this.#text === null) {
       this.#text = new MarkdownView();
       this.#views.push(this.#text);
@@ -336,7 +354,7 @@ class Block {
   }
 
   think({ text, state }) {
-    if (this.#object?.finish(text)) return;
+    if (this.#finishObject(text)) return;
     if (this.#thought === null) {
       this.#thought = document.createTextNode("");
       this.append(folded(`Thinking · ${state}`, this.#thought), { keep: true });

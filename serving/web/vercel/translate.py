@@ -57,6 +57,7 @@ class UIMessageTranslator(ChatTranslator[Chunk]):
     """
 
     last = b"data: [DONE]\n\n"
+    _nets_apart = False
 
     def __init__(
         self, *, session: str, message_id: str, denied: Collection[str] = (), **options: Any
@@ -116,7 +117,8 @@ class UIMessageTranslator(ChatTranslator[Chunk]):
         return [{"type": "steering-message", "id": event.message.id, "parts": parts}]
 
     def _own_event(self, event: Event) -> list[Chunk]:
-        return [{"type": f"data-{event.kind}", "data": event.fields()}]
+        place = {"path": [*map(clean, event.path)]} if event.path else {}
+        return [{"type": f"data-{event.kind}", "data": {**event.fields(), **place}}]
 
     def _partial_output(self, event: PartialOutput) -> list[Chunk]:
         """Replace the object that the message has of this response."""

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from agent_brain import Brain, Limits, react
 from agent_brain.errors import BrainUseError
 from agent_brain.memories import Message, WindowedMemory
-from agent_brain.nets import ParallelState
+from agent_brain.nets import ParallelState, SubnetState
 from agent_brain.run import Run
 from agent_brain.serving.web.vercel.translate import UIMessageTranslator
 from agent_brain.states import Finish, ProviderCall, Usage
@@ -188,6 +188,13 @@ async def test_calls_of_branches_name_their_path() -> None:
 
 
 @pytest.mark.anyio
+async def test_what_an_inner_net_has_said_is_not_said_again_as_the_answer() -> None:
+    net = {Ask.BOTH: SubnetState(react(ScriptedLLM(["Blue."])))}
+    found = await translate_run(Brain(net).stream("What is the sea?"))
+    assert [chunk["delta"] for chunk in of_type(found, "text-delta")] == ["Blue."]
+
+
+@pytest.mark.anyio
 async def test_a_tool_that_fails_gives_an_error() -> None:
     found = await translate_run(brain([Action(name="fail", id="c5")], "Sorry.").stream("Print"))
     assert "out of paper" in of_type(found, "tool-output-error")[0]["errorText"]
@@ -272,6 +279,11 @@ async def test_an_event_of_a_class_of_its_own_is_data():
     found = await translate_run(Brain(reading_net()).stream("Read."))
     [own] = [each for each in found if each["type"] == "data-pages_read"]
     assert own["data"] == FIELDS
+
+    net = {Ask.BOTH: ParallelState({"reader": reading_net()})}
+    found = await translate_run(Brain(net).stream("Read."))
+    [own] = [each for each in found if each["type"] == "data-pages_read"]
+    assert own["data"] == {**FIELDS, "path": ["BOTH", "reader"]}
 
 
 @pytest.mark.anyio
