@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Awaitable, Iterable, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
 from operator import attrgetter
@@ -194,7 +194,7 @@ class StoredMemory(Retagged, Exported):
             LeaseHeldError: Another runner has it, and does not release it within ``lease_wait``.
         """
         session = self.store.session
-        if session is None or not self.leasable or session.lease is not None:
+        if session is None or self.store.readonly or session.lease is not None:
             return
         if session.shared:
             session.running = True
@@ -303,10 +303,28 @@ class StoredMemory(Retagged, Exported):
                 self.control.begin(beginning.run_id, beginning.state)
             if store.evicted:
                 await self._hand_over()
-            if store.log.leaving:
-                self._report_leaving()
-            return
+        elif beginning is None:
+            await self._write_turn(session, goal, messages, None)
+        else:
+            running, session.running = session.running, True
+            try:
+                await self._write_turn(session, goal, messages, beginning)
+            except BaseException:  # no run has begun
+                session.running = running
+                if not running:
+                    session.failure = None
+                raise
+        if store.log.leaving:
+            self._report_leaving()
 
+    async def _write_turn(
+        self,
+        session: Session,
+        goal: Message,
+        messages: Sequence[Message],
+        beginning: Beginning | None,
+    ) -> None:
+        store = self.store
         begun: Control | None = None
 
         def begin() -> None:
@@ -317,7 +335,9 @@ class StoredMemory(Retagged, Exported):
 
         def plan() -> list[Change]:
             nonlocal begun
-            changes: list[Change] = [GoalSet(goal.id), *store.addition(messages)]
+            changes: list[Change] = [GoalSet(goal.id)]
+            if fresh := store.log.unknown(messages):
+                changes.append(Added(fresh))
             if beginning is not None:
                 begun = self.control.model_copy()  # begin() assigns, and changes nothing inside
                 begun.begin(beginning.run_id, beginning.state)
@@ -325,10 +345,9 @@ class StoredMemory(Retagged, Exported):
                     changes.append(Checkpointed(session.run.reduced(begun)))
             return changes
 
-        with session.beginning() if beginning is not None else nullcontext():
-            await self._carry_out(store.change(plan, then=begin))
-        if store.log.leaving:
-            self._report_leaving()
+        await store.change(plan, then=begin)
+        if store.evicted:
+            await self._hand_over()
 
     async def update(self, messages: list[Message]) -> list[str] | Any:  # a subclass: maybe None
         """Add ``messages`` in this order, all or none; known IDs, and repetitions, are ignored.
@@ -355,7 +374,8 @@ class StoredMemory(Retagged, Exported):
 
             def plan() -> list[Added]:
                 new = sequence if dedupe is None else unrepeated(sequence, store.log, dedupe)
-                return store.addition(new)
+                unknown = store.log.unknown(new)
+                return [Added(unknown)] if unknown else []
 
             changes = await store.change(plan, hold=self._in_step)
             fresh = changes[0].messages if changes else ()

@@ -185,7 +185,7 @@ def _load_run(store: MessageStore, rows: Rows, entries: list[int]) -> None:
     old = [at for at in entries if at < step and kinds[at] in ("step", "amend")]
     for at in sorted({*entries} - {*goals[:-1], *old}):
         store.carry_out(read_change(*rows[at]), rows.seqs[at])
-    _session(store).outdate(rows.seqs[at] for at in old)
+    _session(store).run.outdated += [rows.seqs[at] for at in old]
 
 
 def _tail_start(store: MessageStore, found: _Survey, tail: int, *, keeps_old: bool) -> int:

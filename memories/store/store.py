@@ -304,7 +304,7 @@ class MessageStore:
             local = self.shared and isinstance(change, LOCAL_CHANGES)
             try:
                 if isinstance(change, RunChange) and not local:
-                    session.note_run(change, seq)
+                    session.run.take(change, seq)
                 elif many > SLICE:
                     await self._carry_out_parts(change, None if local else seq)
                 else:
@@ -357,7 +357,7 @@ class MessageStore:
             run = session.run
             counts, unnoted = run.counts_of(control), run.unnoted(control)
             notes: list[Change] = [
-                CallNoted(call_data(call), counts, session.written_by(call.action.id))
+                CallNoted(call_data(call), counts, run.written_by(call.action.id))
                 for call in unnoted
             ]
             notes += [PartNoted(key, control.ended[key], counts) for key in parts]
@@ -443,7 +443,8 @@ class MessageStore:
             values += self.values.values()
         if messages or values:
             for view in self.views:
-                view.measure(messages, values)
+                if type(view).measure is not View.measure:
+                    view.measure(messages, values)
         return many
 
     def add(self, messages: Sequence[Message]) -> list[Message]:
@@ -461,11 +462,6 @@ class MessageStore:
         self._set_goal(goal_id)
         self.add(messages)
 
-    def addition(self, messages: Sequence[Message]) -> list[Added]:
-        """Return the change that adds those of ``messages`` that are not here yet."""
-        fresh = self.log.unknown(messages)
-        return [Added(fresh)] if fresh else []
-
     async def _carry_out_parts(self, change: Change, seq: int | None) -> None:
         """Carry out a change in RAM; other tasks run between the parts of a large one."""
         if size_of(change) <= SLICE:
@@ -482,9 +478,11 @@ class MessageStore:
         """Carry out a change in RAM that is entry ``seq`` of the journal."""
         match change:
             case Added(messages):
-                self.log.append(messages, seq)
                 if isinstance(messages, Held):
+                    self.log.append(messages, seq)
                     messages = [*messages] if self._reads(messages) else ()
+                else:
+                    self.log.add_unknown(messages, seq)
                 self._added(messages)
             case GoalSet(message_id):
                 self._set_goal(message_id)
@@ -500,7 +498,7 @@ class MessageStore:
                 self.reset()
             case Checkpointed() | CallNoted() | PartNoted():
                 if self.session is not None and seq is not None:
-                    self.session.note_run(change, seq)
+                    self.session.run.take(change, seq)
 
     def _reads(self, messages: Held) -> bool:
         """Return whether there is more to do with messages than to put them into the log."""
@@ -551,7 +549,7 @@ class MessageStore:
         known = [message_id for message_id in ids if message_id in self.log]
         session = self.session
         if session is not None and outdated:
-            session.outdate([self.log.place(message_id) for message_id in known])
+            session.run.outdated += [self.log.place(message_id) for message_id in known]
             if session.reading.in_progress:
                 session.reading.removed.update(dict.fromkeys(ids))
         removed = self.log.remove(known)
@@ -584,7 +582,7 @@ class MessageStore:
             return
         self.evicting = True
         if session.reading.marked_at:
-            session.outdate([session.reading.marked_at])
+            session.run.outdated.append(session.reading.marked_at)
         session.reading.marked_at = seq
         if not self.keeps_old:
             log, staying = self.log, {*mark.staying}
@@ -607,7 +605,7 @@ class MessageStore:
     def _set_value(self, name: str, value: JsonValue, seq: int | None) -> None:
         session = self.session
         if session is not None and name in session.reading.values_at:
-            session.outdate([session.reading.values_at[name]])
+            session.run.outdated.append(session.reading.values_at[name])
         if value is None:
             self.values.pop(name, None)
         else:

@@ -164,7 +164,7 @@ class Window(View):
         self._begin()
         failed: Exception | None = None
         for message in messages:
-            self._add(message)
+            self.add([message])
             try:
                 self.shorten_newest()
             except Exception as error:  # of the counter: all must be here before it is raised
@@ -177,36 +177,26 @@ class Window(View):
         if self.max_tokens is not None and any(m.id not in self._measured for m in messages):
             self.measure(messages)
         for message in messages:
-            self._add(message)
+            self.count += 1
+            fields = message.__dict__  # attributes of pydantic models are slow, and this is often
+            role, tokens = fields["role"], 0
+            if self.max_tokens is not None:
+                tokens = self._sizes[message.id] = self._measured[message.id]
+                self.tokens += tokens
+            if role is TOOL or role is ASSISTANT:
+                self._add_step(message, tokens)
+            elif fields["pinned"]:
+                self._fixed_tokens += tokens
+            elif role is SYSTEM:
+                self._system.append((message.id, tokens))
+                self._system_tokens += tokens
+                self._fixed_tokens += tokens
+            else:
+                group = fields["id"] if self.max_tokens is None else Group(message, tokens)
+                self._groups.append(group)
 
-    def _add(self, message: Message) -> None:
-        self.count += 1
-        fields = message.__dict__  # attributes of pydantic models are slow, and this is often
-        role = fields["role"]
-        if role is TOOL or role is ASSISTANT:
-            self._add_step(message)
-        elif fields["pinned"]:
-            self._fixed_tokens += self._count(message)
-        elif role is SYSTEM:
-            tokens = self._count(message)
-            self._system.append((message.id, tokens))
-            self._system_tokens += tokens
-            self._fixed_tokens += tokens
-        elif self.max_tokens is None:
-            self._groups.append(fields["id"])
-        else:
-            self._groups.append(Group(message, self._count(message)))
-
-    def _count(self, message: Message) -> int:
-        if self.max_tokens is None:
-            return 0
-        tokens = self._sizes[message.id] = self._measured[message.id]
-        self.tokens += tokens
-        return tokens
-
-    def _add_step(self, message: Message) -> None:
+    def _add_step(self, message: Message, tokens: int) -> None:
         """Add what the model said, or a result."""
-        tokens = self._count(message)
         if message.role is TOOL:
             asking = self._asking.get(message.tool_call_id or "")
             if asking is not None:
