@@ -54,10 +54,6 @@ def _to_load(entries: Sequence[Entry]) -> _Numbered:
     return found
 
 
-def _entries(found: Lines) -> list[Entry]:
-    return [*found]
-
-
 def _rows(found: Lines) -> Rows:
     rows = Rows((seq, kind, line) for seq, kind, _, _, _, line in found.lines)
     rows.versions = {seq: version for seq, _, version, *_ in found.lines if version != 1}
@@ -118,7 +114,7 @@ class RamJournal(Journal):
     async def read(self, session: str, after: int = 0, *, history: bool = False) -> list[Entry]:
         """See :meth:`Journal.read`."""
         found = self._after(session, after, history=history)
-        return await in_thread_if_many(found, _entries)
+        return await in_thread_if_many(found, list)
 
     async def pages(
         self, session: str, after: int = 0, *, history: bool = False, size: int = PAGE

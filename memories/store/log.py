@@ -111,7 +111,9 @@ class MessageLog:
     def all(self) -> list[Message]:
         """Return all messages, in order."""
         if self._all is None:
-            self._all = list(self)
+            if self.encoded:
+                self._decode_all()
+            self._all = [*self._messages.values()]  # type: ignore[list-item]
         return self._all.copy()
 
     def __reversed__(self) -> Iterator[Message]:

@@ -33,9 +33,6 @@ async def replay_session(store: MessageStore, rows: Rows) -> None:
     """Fill the log and the views with ``rows``; older messages are only loaded as text."""
     if store.shared:
         rows = rows.without(LOCAL)
-    if not rows and not store.shared:  # a new session
-        store.reset()
-        return
     tails = [view.tail for view in store.views]
     tail = None if None in tails else max((t for t in tails if t is not None), default=0)
     keeps_old = store.keeps_old

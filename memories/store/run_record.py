@@ -59,7 +59,7 @@ class RunRecord:
         data["ended"] = ended = {}
         for key, value in control.ended.items():
             ended[key] = None if self._parts.get(key) == value else value
-        return data | control.counts()
+        return data | control.counts() if pending or "uncounted" in vars(control) else data
 
     def counts_of(self, control: Control) -> dict[str, Any]:
         """Return what is counted inside a step too, by branches and tools."""
@@ -83,8 +83,8 @@ class RunRecord:
         if self.control is None or self._calls.keys() - control.pending.keys():
             return False
         left_out = {"pending", "ended", "step", "spent", "counted"}
-        known = {name: value for name, value in self.control.items() if name not in left_out}
-        return control.model_dump(mode="json", exclude=left_out) == known
+        now = control.model_dump(mode="json", exclude=left_out)
+        return now.items() <= self.control.items()
 
     def _has_call(self, call_id: str, call: Call) -> bool:
         known = self._calls.get(call_id)

@@ -140,10 +140,6 @@ class Reading:
     evicted: list[tuple[int, Message]] = field(default_factory=list)
     removed: dict[str, None] = field(default_factory=dict)
 
-    def again(self) -> Reading:
-        """Return what is known before the first entry."""
-        return Reading(self.resumes_at, self.in_progress)
-
     def take(self) -> tuple[list[tuple[int, Message]], dict[str, None]]:
         """Return what left the views and what was removed while the entries were read; once."""
         taken = self.evicted, self.removed
@@ -318,7 +314,8 @@ class Session:
         """Give the lease back, if there is one; if that fails, it ends by itself."""
         try:
             if self.failure is None and self.doubt is None:
-                await self.flush()
+                if self.held:
+                    await self.flush()
         finally:
             lease, self.lease = self.lease, None
             self.running, self.failure = False, None
@@ -450,11 +447,6 @@ class Session:
             expected=self.last,
             found=found,
         )
-
-    @property
-    def prunable(self) -> bool:
-        """Whether there are many outdated entries."""
-        return len(self.run.outdated) + len(self.traced.live) >= PRUNE_AT
 
     async def prune(self) -> None:
         """Retire outdated entries, and remove those that are older than the history."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import ClassVar
 
 from pydantic import JsonValue
@@ -30,6 +31,7 @@ from agent_brain.memories.views.tokens import (
 
 # Looking up an enum member is slow.
 TOOL, ASSISTANT, SYSTEM = Role.TOOL, Role.ASSISTANT, Role.SYSTEM
+CALL_ID = attrgetter("id")
 
 
 class Group:
@@ -142,6 +144,11 @@ class Window(View):
         self._spoke = mark.spoke
         self.remove(())
 
+    @property
+    def measures(self) -> bool:
+        """See :attr:`View.measures`."""
+        return self.max_tokens is not None or type(self).measure is not Window.measure
+
     def measure(self, messages: Iterable[Message], values: Iterable[JsonValue] = ()) -> None:
         """See :meth:`View.measure`."""
         if self.max_tokens is None:
@@ -213,7 +220,7 @@ class Window(View):
             self._broken.append(group)
         elif message.tool_calls:
             self._open = group
-            group.missing = {call.id for call in message.tool_calls}
+            group.missing = {*map(CALL_ID, message.tool_calls)}
             for call_id in group.missing:
                 self._asking[call_id] = group
 
@@ -368,7 +375,8 @@ class Window(View):
 
     def show(self) -> list[Message]:
         """Return what fits, in the order it happened."""
-        return self.fit(self.log.all())
+        messages = self.log.all()
+        return self.fit(messages) if self._short or self._broken else messages
 
     def fit(self, messages: Iterable[Message]) -> list[Message]:
         """Return the messages of the window, shortened to fit and in whole groups."""
