@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Awaitable, Iterable, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
 from operator import attrgetter
@@ -49,7 +49,7 @@ from agent_brain.memories.runs.work import here
 from agent_brain.memories.sessions.history import SavedStep, saved_steps
 from agent_brain.memories.store import queries, removal
 from agent_brain.memories.store.choice import forgettable
-from agent_brain.memories.store.events import Added, Change, Checkpointed, Cleared, GoalSet, Tagged
+from agent_brain.memories.store.events import Change, Checkpointed, Cleared, GoalSet, Tagged
 from agent_brain.memories.store.export import Exported, content_of
 from agent_brain.memories.store.filters import (
     Filters,
@@ -62,7 +62,7 @@ from agent_brain.memories.store.filters import (
     checked_text,
     names,
 )
-from agent_brain.memories.store.many import ON_LOOP, in_thread_if_many
+from agent_brain.memories.store.many import ON_LOOP, SLICE, in_thread_if_many
 from agent_brain.memories.store.options import JournalLike
 from agent_brain.memories.store.repeats import unrepeated
 from agent_brain.memories.store.retagging import Retagged, Retagging
@@ -194,7 +194,7 @@ class StoredMemory(Retagged, Exported):
             LeaseHeldError: Another runner has it, and does not release it within ``lease_wait``.
         """
         session = self.store.session
-        if session is None or not self.leasable or session.lease is not None:
+        if session is None or self.store.readonly or session.lease is not None:
             return
         if session.shared:
             session.running = True
@@ -220,7 +220,7 @@ class StoredMemory(Retagged, Exported):
         left = await self.store.open(self._adopt, partial(removal.finish_removal, self))
         if left is not None:
             await forgetting.finish(self, left)
-        if self.store.expiry:
+        if not self.store.settled and self.store.expiry:
             await removal.expire(self)
 
     def _adopt(self, session: Session) -> None:
@@ -303,10 +303,22 @@ class StoredMemory(Retagged, Exported):
                 self.control.begin(beginning.run_id, beginning.state)
             if store.evicted:
                 await self._hand_over()
-            if store.log.leaving:
-                self._report_leaving()
-            return
+        else:
+            running, session.running = session.running, session.running or beginning is not None
+            try:
+                await self._write_turn(session, messages, beginning)
+            except BaseException:
+                if beginning is not None and not running:  # none has begun
+                    session.running, session.failure = False, None
+                raise
+        if store.log.leaving:
+            self._report_leaving()
 
+    async def _write_turn(
+        self, session: Session, messages: Sequence[Message], beginning: Beginning | None
+    ) -> None:
+        """Write a turn, the last of whose messages is the goal, and a run if one begins."""
+        store = self.store
         begun: Control | None = None
 
         def begin() -> None:
@@ -317,7 +329,7 @@ class StoredMemory(Retagged, Exported):
 
         def plan() -> list[Change]:
             nonlocal begun
-            changes: list[Change] = [GoalSet(goal.id), *store.addition(messages)]
+            changes: list[Change] = [GoalSet(messages[-1].id), *store.addition(messages)]
             if beginning is not None:
                 begun = self.control.model_copy()  # begin() assigns, and changes nothing inside
                 begun.begin(beginning.run_id, beginning.state)
@@ -325,10 +337,9 @@ class StoredMemory(Retagged, Exported):
                     changes.append(Checkpointed(session.run.reduced(begun)))
             return changes
 
-        with session.beginning() if beginning is not None else nullcontext():
-            await self._carry_out(store.change(plan, then=begin))
-        if store.log.leaving:
-            self._report_leaving()
+        await store.change(plan, then=begin)
+        if store.evicted:
+            await self._hand_over()
 
     async def update(self, messages: list[Message]) -> list[str] | Any:  # a subclass: maybe None
         """Add ``messages`` in this order, all or none; known IDs, and repetitions, are ignored.
@@ -352,12 +363,8 @@ class StoredMemory(Retagged, Exported):
                 sequence = unrepeated(sequence, store.log, dedupe)
             fresh: Sequence[Message] = store.add(sequence)
         else:
-
-            def plan() -> list[Added]:
-                new = sequence if dedupe is None else unrepeated(sequence, store.log, dedupe)
-                return store.addition(new)
-
-            changes = await store.change(plan, hold=self._in_step)
+            plan, few = partial(store.addition, sequence, dedupe), len(sequence) <= SLICE
+            changes = await store.change(plan, hold=self._in_step, few=few)
             fresh = changes[0].messages if changes else ()
         if store.evicted:
             await self._hand_over()
@@ -419,9 +426,19 @@ class StoredMemory(Retagged, Exported):
 
     async def turn(self) -> list[Message]:
         """Return the current goal and what was recorded since, also what has left the view."""
-        if not self.store.settled:
+        store = self.store
+        if not store.settled:
             await self._settle()
-        return await queries.turn(self.store)
+        log, goal_id = store.log, store.goal_id
+        if goal_id is None or (began := log.find(goal_id)) is None:
+            return list(log)
+        if not store.in_ram and store.evicted_upto > began:
+            return await queries.journal_messages(store, began - 1)
+        behind = log.since(goal_id)
+        if not store.released:
+            return behind
+        left = (pair for pair in store.released.values() if pair[0] > began)
+        return queries.merged(store, behind, left)
 
     async def _turn_notes(self) -> list[TurnNote]:
         """Return what is known of the turns beside their messages."""

@@ -105,15 +105,6 @@ class WindowedMemory(StoredMemory):
             return list(self.store.log)
         return await journal_messages(self.store)
 
-    async def checkpoint(self) -> None:
-        """Write the state of the run, if it has changed."""
-        await super().checkpoint()
-        if self._outlived:
-            await self._drop_outlived()
-
-    # Says that a step may be written later, although checkpoint() is replaced here.
-    _checkpoint_later = StoredMemory._checkpoint_later
-
     @property
     def leaving(self) -> list[tuple[int, Message]]:
         """What has left and ``on_evict`` has not taken yet, with its places."""

@@ -172,7 +172,7 @@ class Fork(Copying):
 
 async def _held(memory: StoredMemory) -> Snapshot:
     """Return a snapshot; its messages are not decoded if nothing needs them."""
-    return await (memory.snapshot() if memory.store.measures else memory.snapshot_held())
+    return await (memory.snapshot() if memory.store.measuring else memory.snapshot_held())
 
 
 async def _check_place(source: Session | None, place: Session | None, *, replace: bool) -> None:

@@ -315,8 +315,10 @@ class Journal(AsyncResource):
 
     async def release(self, lease: Lease) -> None:
         """Give a lease back. Does nothing if it was taken over."""
-        if self._held and self._held.get(lease.session) == lease:
-            del self._held[lease.session]
+        leases = self._held or {}
+        known = leases.get(lease.session)
+        if known is lease or known == lease:
+            del leases[lease.session]
 
     async def _give_back(self, lease: Lease) -> None:
         """Release a lease; if that fails, this process takes it over when it needs it again."""

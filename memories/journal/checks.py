@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import compress
+from operator import not_
 from typing import Any
 
 from agent_brain.common.text import clean
@@ -65,8 +67,10 @@ def to_lines(entries: Iterable[Entry], *, timed: bool = False) -> list[Line]:
         for _ in range(NESTED):  # Python's own limit depends on who calls whom
             inside: dict[int, Any] = {}  # each once: data may contain itself
             for whole in level:
-                for part in whole.values() if isinstance(whole, dict) else whole:
-                    if type(part) not in _PLAIN and isinstance(part, _HAS_PARTS):
+                parts = whole.values() if isinstance(whole, dict) else whole
+                plain = map(_PLAIN.__contains__, map(type, parts))  # most are: a loop is slow
+                for part in compress(parts, map(not_, plain)):
+                    if isinstance(part, _HAS_PARTS):
                         inside[id(part)] = part
             if not inside:
                 break

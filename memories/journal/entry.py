@@ -93,7 +93,8 @@ class Rows(Sequence[Row]):
         self.kinds: list[str] = []
         self.lines: list[str] = []
         self.versions: dict[int, int] = {}
-        self.extend(rows)
+        if rows:
+            self.extend(rows)
 
     def extend(self, rows: Iterable[Row]) -> None:
         """Append ``rows``."""

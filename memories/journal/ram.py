@@ -7,7 +7,6 @@ from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from anyio import to_thread
 from anyio.lowlevel import checkpoint
 
 from agent_brain.memories.errors import JournalError
@@ -33,15 +32,12 @@ from agent_brain.memories.journal.entry import (
     Line,
     Lines,
     Rows,
-    from_line,
     from_milliseconds,
 )
 from agent_brain.memories.journal.lease import Holder, Lease
 from agent_brain.memories.store.many import ON_LOOP, in_thread_if_many
 
-# kind, data, version, time, retired; the garbage collector does not look at such tuples
-_Stored: TypeAlias = tuple[str, str, int, int, bool]
-_Numbered: TypeAlias = dict[int, _Stored]  # in order
+_Numbered: TypeAlias = dict[int, Line]  # in order; the garbage collector does not look at lines
 
 
 @dataclass(slots=True)
@@ -50,39 +46,21 @@ class _Session:
     entries: _Numbered = field(default_factory=dict)
 
 
-def _to_store(entries: Sequence[Entry]) -> list[_Stored]:
-    now, stored = int(time.time() * 1000), []
-    for _, kind, version, _, _, line in to_lines(entries):
-        stored.append((kind, line, version, now, False))
-    return stored
-
-
-def _to_load(entries: Sequence[Entry]) -> dict[int, _Stored]:
-    now, found = int(time.time() * 1000), {}
+def _to_load(entries: Sequence[Entry]) -> _Numbered:
+    now = int(time.time() * 1000)
+    found: _Numbered = {}
     for seq, kind, version, at, retired, line in to_loaded_lines(entries):
-        found[seq] = (kind, line, version, now if at is None else at, retired)
+        found[seq] = (seq, kind, version, now if at is None else at, retired, line)
     return found
 
 
-def _entries(found: _Numbered) -> list[Entry]:
-    return [
-        Entry(kind, from_line(line), seq, version, from_milliseconds(at), retired)
-        for seq, (kind, line, version, at, retired) in found.items()
-    ]
-
-
-def _rows(found: _Numbered) -> Rows:
-    rows = Rows()
-    for seq, (kind, line, version, *_) in found.items():
-        rows.seqs.append(seq)
-        rows.kinds.append(kind)
-        rows.lines.append(line)
-        if version != 1:
-            rows.versions[seq] = version
+def _rows(found: Lines) -> Rows:
+    rows = Rows((seq, kind, line) for seq, kind, _, _, _, line in found.lines)
+    rows.versions = {seq: version for seq, _, version, *_ in found.lines if version != 1}
     return rows
 
 
-def _is_retired(stored: _Stored) -> bool:
+def _is_retired(stored: Line) -> bool:
     return stored[4]
 
 
@@ -110,10 +88,11 @@ class RamJournal(Journal):
         """See :meth:`Journal.append`."""
         if expect is not None and type(expect) is not int:
             checked_seqs([expect])
-        entries = as_list(entries)
-        many = len(entries) > ON_LOOP
-        stored = await to_thread.run_sync(_to_store, entries) if many else _to_store(entries)
-        known = self._find(session)
+        if type(entries) is list and len(entries) <= ON_LOOP:
+            lines = to_lines(entries)
+        else:
+            lines = await in_thread_if_many(as_list(entries), to_lines)
+        known = (type(session) is str and self._sessions.get(session)) or self._find(session)
         found = 0 if known is None else known.last
         holder = (self._held or {}).get(session)
         if lease is not None and lease is not holder and lease != holder:
@@ -122,18 +101,20 @@ class RamJournal(Journal):
             raise held(session, Holder(holder.owner, holder.token, holder.seconds))
         if expect is not None and expect != found:
             raise conflict(session, expect, found)
-        if not stored:
+        if not lines:
             return found
         into = known or self._sessions.setdefault(session, _Session(self._deleted))
-        for item in stored:
-            into.last += 1
-            into.entries[into.last] = item
-        return into.last
+        now, last = int(time.time() * 1000), into.last
+        for _, kind, version, _, _, line in lines:
+            last += 1
+            into.entries[last] = (last, kind, version, now, False, line)
+        into.last = last
+        return last
 
     async def read(self, session: str, after: int = 0, *, history: bool = False) -> list[Entry]:
         """See :meth:`Journal.read`."""
         found = self._after(session, after, history=history)
-        return await in_thread_if_many(found, _entries)
+        return await in_thread_if_many(found, list)
 
     async def pages(
         self, session: str, after: int = 0, *, history: bool = False, size: int = PAGE
@@ -141,34 +122,25 @@ class RamJournal(Journal):
         """See :meth:`Journal.pages`; other tasks run before each page."""
         checked_size(size)
         found = self._after(session, after, history=history)
-        seqs = [*found]
-        for start in range(0, len(seqs), size):
+        for start in range(0, len(found), size):
             await checkpoint()
-            lines: list[Line] = []
-            for seq in seqs[start : start + size]:
-                kind, line, version, at, retired = found[seq]
-                lines.append((seq, kind, version, at, retired, line))
-            yield Lines(lines)
+            yield found[start : start + size]
 
     async def rows(self, session: str, after: int = 0, *, history: bool = False) -> Rows:
         """See :meth:`Journal.rows`."""
         found = self._after(session, after, history=history)
         return await in_thread_if_many(found, _rows)
 
-    def _after(self, session: str, after: int, *, history: bool) -> _Numbered:
+    def _after(self, session: str, after: int, *, history: bool) -> Lines:
         known = self._find(session)
         checked_after(after)
-        entries: _Numbered = {} if known is None else known.entries
-        seqs = []  # no pairs: there may be many
-        for seq in reversed(entries):
-            if seq <= after:
+        found: list[Line] = []
+        for line in () if known is None else reversed(known.entries.values()):
+            if line[0] <= after:
                 break
-            seqs.append(seq)
-        found: _Numbered = {}
-        for seq in reversed(seqs):
-            if history or not _is_retired(entries[seq]):
-                found[seq] = entries[seq]
-        return found
+            if history or not _is_retired(line):
+                found.append(line)
+        return Lines(found[::-1])
 
     async def last(self, session: str) -> int:
         """See :meth:`Journal.last`."""
@@ -197,7 +169,7 @@ class RamJournal(Journal):
         known_seqs = [seq for seq in checked_seqs(seqs) if seq in entries]
         going = [seq for seq in known_seqs if not _is_retired(entries[seq])]
         for seq in going:
-            entries[seq] = (*entries[seq][:4], True)
+            entries[seq] = (*entries[seq][:4], True, entries[seq][5])
         return len(going)
 
     async def trim(self, session: str, before: int | None = None, *, scrub: bool = False) -> int:
@@ -244,7 +216,7 @@ class RamJournal(Journal):
         found = []
         for key in await self.sessions(prefix):
             known = self._sessions[key]
-            times = [from_milliseconds(stored[3]) for stored in known.entries.values()]
+            times = [from_milliseconds(line[3] or 0) for line in known.entries.values()]
             first, newest = (min(times), max(times)) if times else (None, None)
             found.append(SessionRecord(key, first, newest, len(times), known.last))
         return found

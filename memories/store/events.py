@@ -18,24 +18,12 @@ from agent_brain.memories.store.log import Held, decode, id_of, unreadable
 
 MESSAGES = ("part", "message")
 
-Told: TypeAlias = tuple[str, Any]  # the kind and the data of an entry
-
 
 @dataclass(frozen=True, slots=True)
 class Added:
     """Messages were added in one update."""
 
     messages: Sequence[Message]
-
-    def entries(self) -> list[Told]:
-        """Return an entry per message, so that each can be removed; the last ends the update."""
-        entries: list[Told] = []
-        left = len(self.messages)
-        for message in self.messages:
-            left -= 1
-            data = message.model_dump(mode="json", exclude_defaults=True)
-            entries.append(("part" if left else "message", data))
-        return entries
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +32,6 @@ class GoalSet:
 
     message_id: str | None
 
-    def entries(self) -> list[Told]:
-        """Return the kinds and the data of its journal entries."""
-        return [("goal", self.message_id)]
-
 
 @dataclass(frozen=True, slots=True)
 class Removed:
@@ -55,10 +39,6 @@ class Removed:
 
     ids: Sequence[str]
     forgotten: bool = False
-
-    def entries(self) -> list[Told]:
-        """Return the kinds and the data of its journal entries."""
-        return [("forget" if self.forgotten else "delete", list(self.ids))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +52,6 @@ class Forgetting:
 
     ids: Sequence[str]
     texts: Sequence[str] = ()
-
-    def entries(self) -> list[Told]:
-        """Return the kinds and the data of its journal entries."""
-        return [("forgetting", {"ids": [*self.ids], "texts": [*self.texts]})]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,17 +69,6 @@ class Tagged:
         pinned = message.pinned if self.pinned is None else self.pinned
         return message.model_copy(update={"tags": tags, "pinned": pinned})
 
-    def entries(self) -> list[Told]:
-        """Return the kinds and the data of its journal entries."""
-        data: dict[str, JsonValue] = {
-            "ids": [*self.ids],
-            "add": [*self.add],
-            "remove": [*self.remove],
-        }
-        if self.pinned is not None:
-            data["pinned"] = self.pinned
-        return [("tag", data)]
-
 
 @dataclass(frozen=True, slots=True)
 class ValueSet:
@@ -111,10 +76,6 @@ class ValueSet:
 
     name: str
     value: JsonValue
-
-    def entries(self) -> list[Told]:
-        """Return the kinds and the data of its journal entries."""
-        return [("view", {"name": self.name, "value": self.value})]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,19 +92,10 @@ class Evicted:
     staying: Sequence[int]
     spoke: int = 0
 
-    def entries(self) -> list[Told]:
-        """Return the kinds and the data of its journal entries."""
-        data: dict[str, JsonValue] = {"upto": self.upto, "staying": [*self.staying]}
-        return [("evicted", data | {"spoke": self.spoke})]
-
 
 @dataclass(frozen=True, slots=True)
 class Cleared:
     """Everything was removed."""
-
-    def entries(self) -> list[Told]:
-        """Return the kinds and the data of its journal entries."""
-        return [("clear", None)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,12 +110,6 @@ class Checkpointed:
 
     control: dict[str, Any]
     since: int | None = None
-
-    def entries(self) -> list[Told]:
-        """Return the kinds and the data of its journal entries."""
-        if self.since is None:
-            return [("step", self.control)]
-        return [("amend", {"control": self.control, "since": self.since})]
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,18 +126,6 @@ class CallNoted:
     counts: dict[str, Any]
     wrote: Sequence[int] = ()
 
-    def entries(self) -> list[Told]:
-        """Return the kinds and the data of its journal entries."""
-        if self.call["result"] is None:
-            begun = {"action": self.call["action"], "counts": self.counts}
-            if self.call.get("continues"):
-                begun["continues"] = True
-            return [("call_begun", begun)]
-        data: dict[str, Any] = {"call": self.call, "counts": self.counts}
-        if self.wrote:
-            data["wrote"] = [*self.wrote]
-        return [("call_finished", data)]
-
 
 @dataclass(frozen=True, slots=True)
 class PartNoted:
@@ -201,19 +135,10 @@ class PartNoted:
     value: str
     counts: dict[str, Any]
 
-    def entries(self) -> list[Told]:
-        """Return the kinds and the data of its journal entries."""
-        data: dict[str, Any] = {"key": self.key, "value": self.value, "counts": self.counts}
-        return [("part_finished", data)]
-
 
 @dataclass(frozen=True, slots=True)
 class Beside:
     """What follows was written by another program, beside an interrupted run."""
-
-    def entries(self) -> list[Told]:
-        """Return no entries: the session writes them where they are needed."""
-        return []
 
 
 Change: TypeAlias = (
@@ -241,12 +166,54 @@ for _change in get_args(Change):
 
 
 def entries_of(changes: Iterable[Change]) -> list[Entry]:
-    """Return changes as journal entries."""
-    entries = []
+    """Return changes as journal entries: one for each message, so that it can be removed.
+
+    The last message ends its update. What another program wrote is noted by the session.
+    """
+    entries: list[Entry] = []
     for change in changes:
-        for kind, data in change.entries():
-            entries.append(Entry(kind, data, 0, VERSIONS[kind]))
+        if isinstance(change, Added):
+            left = len(change.messages)
+            for message in change.messages:
+                left -= 1
+                kind = MESSAGES[not left]
+                data = message.model_dump(mode="json", exclude_defaults=True)
+                entries.append(Entry(kind, data, 0, VERSIONS[kind]))
+        elif isinstance(change, Checkpointed) and change.since is None:
+            entries.append(Entry("step", change.control, 0, VERSIONS["step"]))
+        elif not isinstance(change, Beside):
+            kind, told = _told(change)
+            entries.append(Entry(kind, told, 0, VERSIONS[kind]))
     return entries
+
+
+def _told(change: Change) -> tuple[str, Any]:
+    """Return the kind and the data of the entry of a change."""
+    match change:
+        case GoalSet(message_id):
+            return "goal", message_id
+        case CallNoted(call, counts) if call["result"] is None:
+            continues = {"continues": True} if call.get("continues") else {}
+            return "call_begun", {"action": call["action"], "counts": counts} | continues
+        case CallNoted(call, counts, wrote):
+            written = {"wrote": [*wrote]} if wrote else {}
+            return "call_finished", {"call": call, "counts": counts} | written
+        case PartNoted(key, value, counts):
+            return "part_finished", {"key": key, "value": value, "counts": counts}
+        case Checkpointed(control, since):
+            return "amend", {"control": control, "since": since}
+        case Removed(ids, forgotten):
+            return "forget" if forgotten else "delete", [*ids]
+        case Forgetting(ids, texts):
+            return "forgetting", {"ids": [*ids], "texts": [*texts]}
+        case Tagged(ids, add, remove, pinned):
+            pins = {} if pinned is None else {"pinned": pinned}
+            return "tag", {"ids": [*ids], "add": [*add], "remove": [*remove]} | pins
+        case ValueSet(name, value):
+            return "view", {"name": name, "value": value}
+        case Evicted(upto, staying, spoke):
+            return "evicted", {"upto": upto, "staying": [*staying], "spoke": spoke}
+    return "clear", None
 
 
 def lines_of(changes: Iterable[Change]) -> Lines:

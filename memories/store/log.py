@@ -111,7 +111,9 @@ class MessageLog:
     def all(self) -> list[Message]:
         """Return all messages, in order."""
         if self._all is None:
-            self._all = list(self)
+            if self.encoded:
+                self._decode_all()
+            self._all = [*self._messages.values()]  # type: ignore[list-item]
         return self._all.copy()
 
     def __reversed__(self) -> Iterator[Message]:
@@ -226,9 +228,16 @@ class MessageLog:
                 fresh.setdefault(message.id, message)
         return list(fresh.values())
 
-    def add_unknown(self, messages: Iterable[Message]) -> list[Message]:
-        """Append those of ``messages`` that are not here yet, each ID once; return them."""
+    def add_unknown(self, messages: Iterable[Message], first: int | None = None) -> list[Message]:
+        """Append those of ``messages`` that are not here yet, each ID once; return them.
+
+        Args:
+            messages: The messages in order.
+            first: The place of the first one; the others follow. Default: after the last place.
+        """
         known, fresh = self._messages, []
+        if first is not None:
+            self.last = first - 1
         for message in messages:
             fields = message.__dict__  # attributes of pydantic models are slow, and this is often
             message_id = fields["id"]
@@ -247,18 +256,10 @@ class MessageLog:
                 fresh.append(message)
         return fresh
 
-    def append(self, messages: Iterable[Message], first: int | None = None) -> None:
-        """Add messages whose IDs are not here yet (see :meth:`unknown`).
-
-        Args:
-            messages: The messages in order.
-            first: The place of the first one; the others follow. Default: after the last place.
-        """
+    def append(self, messages: Held, first: int | None = None) -> None:
+        """Add messages whose IDs are not here yet, as :meth:`add_unknown`; text stays text."""
         if first is not None:
             self.last = first - 1
-        if not isinstance(messages, Held):
-            self.add_unknown(messages)
-            return
         for at, message_id in enumerate(messages.ids):
             found = messages.found[at]
             if isinstance(found, str) and self._ids is None and CALLS not in found:
@@ -363,7 +364,7 @@ class MessageLog:
         last = self.last
         self.clear()
         for place, message in sorted([*everything, *messages], key=lambda pair: pair[0]):
-            self.append([message], place)
+            self.add_unknown([message], place)
         self.last = last
 
     def replace(self, message: Message) -> None:

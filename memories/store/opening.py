@@ -33,9 +33,6 @@ async def replay_session(store: MessageStore, rows: Rows) -> None:
     """Fill the log and the views with ``rows``; older messages are only loaded as text."""
     if store.shared:
         rows = rows.without(LOCAL)
-    if not rows and not store.shared:  # a new session
-        store.reset()
-        return
     tails = [view.tail for view in store.views]
     tail = None if None in tails else max((t for t in tails if t is not None), default=0)
     keeps_old = store.keeps_old
@@ -185,7 +182,7 @@ def _load_run(store: MessageStore, rows: Rows, entries: list[int]) -> None:
     old = [at for at in entries if at < step and kinds[at] in ("step", "amend")]
     for at in sorted({*entries} - {*goals[:-1], *old}):
         store.carry_out(read_change(*rows[at]), rows.seqs[at])
-    _session(store).outdate(rows.seqs[at] for at in old)
+    _session(store).run.outdated += [rows.seqs[at] for at in old]
 
 
 def _tail_start(store: MessageStore, found: _Survey, tail: int, *, keeps_old: bool) -> int:

@@ -62,28 +62,15 @@ async def journal_messages(store: MessageStore, after: int = 0) -> list[Message]
     return await in_thread_if_many(found, lambda found: arranged(found.values()))
 
 
-async def turn(store: MessageStore) -> list[Message]:
-    """Return the goal and what came after it, also what a view has evicted, in order."""
-    log, began = store.log, store.log.find(store.goal_id)
-    if store.goal_id is None or began is None:
-        return list(log)
-    if not store.in_ram and store.evicted_upto > began:
-        return await journal_messages(store, began - 1)
-    behind = log.since(store.goal_id)
-    if not store.released:
-        return behind
-    return _merged(store, behind, (p for p in store.released.values() if p[0] > began))
-
-
 async def whole_session(store: MessageStore) -> list[Message]:
     """Return all messages, with those that have left the view and are not gone."""
     if store.evicted_upto and not store.in_ram:
         return await journal_messages(store)
     messages = await everything(store.log)
-    return _merged(store, messages, store.released.values()) if store.released else messages
+    return merged(store, messages, store.released.values()) if store.released else messages
 
 
-def _merged(
+def merged(
     store: MessageStore, messages: Iterable[Message], released: Iterable[tuple[int, Message]]
 ) -> list[Message]:
     """Return messages of the log with evicted ones, which have their places."""

@@ -22,6 +22,8 @@ class RunRecord:
         at: Sequence number of the entry with the control, 0 if there is none.
         control: The control of that entry, with None for calls and parts that have entries.
         safe_at: Sequence number that a rollback returns to: the end of the last step.
+        steps: Sequence numbers of the last steps.
+        outdated: Those of entries that are outdated, to be removed later.
     """
 
     def __init__(self) -> None:
@@ -38,6 +40,9 @@ class RunRecord:
         self._counted: dict[str, Any] = {}  # as Control.counted
         self._calls_at: dict[str, list[int]] = {}  # sequence numbers
         self._parts_at: dict[str, list[int]] = {}
+        self._by_calls: dict[str, list[int]] = {}  # sequence numbers, by the IDs of calls
+        self.steps: list[int] = []
+        self.outdated: list[int] = []
 
     def reduced(self, control: Control, noted: Collection[str] = ()) -> dict[str, Any]:
         """Return ``control`` as data, with None for calls and parts that have entries.
@@ -54,7 +59,7 @@ class RunRecord:
         data["ended"] = ended = {}
         for key, value in control.ended.items():
             ended[key] = None if self._parts.get(key) == value else value
-        return data | control.counts()
+        return data | control.counts() if pending or "uncounted" in vars(control) else data
 
     def counts_of(self, control: Control) -> dict[str, Any]:
         """Return what is counted inside a step too, by branches and tools."""
@@ -78,17 +83,30 @@ class RunRecord:
         if self.control is None or self._calls.keys() - control.pending.keys():
             return False
         left_out = {"pending", "ended", "step", "spent", "counted"}
-        known = {name: value for name, value in self.control.items() if name not in left_out}
-        return control.model_dump(mode="json", exclude=left_out) == known
+        now = control.model_dump(mode="json", exclude=left_out)
+        return now.items() <= self.control.items()
 
     def _has_call(self, call_id: str, call: Call) -> bool:
         known = self._calls.get(call_id)
         return known is not None and (known["result"] is None) == (call.result is None)
 
-    def take(self, change: RunChange, seq: int) -> list[int]:
-        """Take what an entry says of the run; return the entries that it makes outdated."""
+    def note_writer(self, call_id: str, last: int, count: int) -> None:
+        """Note that a tool call has written so many entries, up to the last one."""
+        if self.is_running:
+            self._by_calls.setdefault(call_id, []).extend(range(last - count + 1, last + 1))
+
+    def written_by(self, call_id: str) -> list[int]:
+        """Return the sequence numbers of what a call has written since the last step."""
+        return self._by_calls.get(call_id, [])
+
+    def take(self, change: RunChange, seq: int) -> None:
+        """Take what an entry tells of the run."""
         if isinstance(change, Checkpointed):
-            outdated = [self.at] if self.at else []
+            if change.since is None:
+                self.steps.append(seq)
+                self._by_calls.clear()
+            if self.at:
+                self.outdated.append(self.at)
             control = change.control
             self.at, self.safe_at, self.control = seq, change.since or seq, dict(control)
             self._counts, self._counted = {}, dict(control.get("counted", {}))
@@ -99,8 +117,8 @@ class RunRecord:
                 for name in [*register]:
                     if noted.get(name, ...) is not None:
                         del register[name]
-                        outdated += places.pop(name)
-            return outdated
+                        self.outdated += places.pop(name)
+            return
         if isinstance(change, CallNoted):
             call_id = change.call["action"]["id"]
             self._calls[call_id] = change.call
@@ -110,7 +128,6 @@ class RunRecord:
             self._parts_at.setdefault(change.key, []).append(seq)
         self._counted.update(change.counts.get("counted", {}))
         self._counts.update(change.counts)
-        return []
 
     @property
     def calls(self) -> list[str]:

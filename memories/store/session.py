@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from bisect import bisect_right
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, cast
 
@@ -29,7 +29,6 @@ from agent_brain.memories.journal.base import PAGE, Journal
 from agent_brain.memories.journal.entry import Entry, Row, Rows, to_line
 from agent_brain.memories.journal.lease import Lease
 from agent_brain.memories.message import Message
-from agent_brain.memories.store.events import Checkpointed, RunChange
 from agent_brain.memories.store.kinds import RECORDED_CALL, RUN, checked, entry
 from agent_brain.memories.store.lock import Lock
 from agent_brain.memories.store.run_record import RunRecord
@@ -141,10 +140,6 @@ class Reading:
     evicted: list[tuple[int, Message]] = field(default_factory=list)
     removed: dict[str, None] = field(default_factory=dict)
 
-    def again(self) -> Reading:
-        """Return what is known before the first entry."""
-        return Reading(self.resumes_at, self.in_progress)
-
     def take(self) -> tuple[list[tuple[int, Message]], dict[str, None]]:
         """Return what left the views and what was removed while the entries were read; once."""
         taken = self.evicted, self.removed
@@ -212,9 +207,6 @@ class Session:
         self.append_found = False
         self.run = RunRecord()
         self.traced = TraceLog()
-        self._outdated: list[int] = []
-        self._by_calls: dict[str, list[int]] = {}  # sequence numbers, by the IDs of calls
-        self._steps: list[int] = []  # the last ones of this memory
         self.owns_journal = False
         self.lease_wait: float = 0
         self.stale = self.adopts_control = True
@@ -242,8 +234,15 @@ class Session:
         before = () if self.parent is None and self.running else self._before(entries)
         ahead = [*held, *before]
         written = [*ahead, *entries] if ahead else entries
+        append, expect = self.journal.append, self.last - self.offset
         try:
-            self.last = await self._write(written)
+            if not self.journal.has_leases:
+                last = await append(self.key, written, expect=expect)
+            else:
+                try:
+                    last = await append(self.key, written, expect=expect, lease=self.lease)
+                except LeaseHeldError:  # the lease of a process that has ended may be in the way
+                    last = await self._append_with_lease(written, expect)
         except JournalConflictError as error:
             if held:  # the memory has them, and the session has not
                 self.doubt = []
@@ -255,9 +254,17 @@ class Session:
                 if self.running and self.main.running:  # it ends the run that writes here
                     self.main.failure = error
             raise
+        self.last = self.offset + last
         if (call := call_here()) is not None:
-            self._note_writer(call.action.id, entries)
+            self.run.note_writer(call.action.id, self.last, len(entries))
         return self.last - len(entries) + 1
+
+    async def _append_with_lease(self, entries: Sequence[Entry], expect: int) -> int:
+        lease = await self.journal.acquire(self.key)
+        try:
+            return await self.journal.append(self.key, entries, expect=expect, lease=lease)
+        finally:
+            await self.journal._give_back(lease)
 
     def hold(self, entries: Sequence[Entry]) -> int:
         """Number ``entries``, to be written with what is written next; return the first number."""
@@ -266,7 +273,7 @@ class Session:
         self.held += held
         self.last += len(held)
         if (call := call_here()) is not None:
-            self._note_writer(call.action.id, entries)
+            self.run.note_writer(call.action.id, self.last, len(entries))
         return self.last - len(entries) + 1
 
     def drop_held(self) -> None:
@@ -274,29 +281,11 @@ class Session:
         self.last -= len(self.held)
         self.held = []
 
-    def _note_writer(self, call_id: str, entries: Sequence[Entry]) -> None:
-        """Note that a tool call has written ``entries``, which are the last ones."""
-        if self.run.is_running:
-            first = self.last - len(entries) + 1
-            self._by_calls.setdefault(call_id, []).extend(range(first, self.last + 1))
-
     async def flush(self) -> None:
         """Write what is held."""
         if self.held:
             async with self.lock:
                 await self.append([])
-
-    @contextmanager
-    def beginning(self) -> Iterator[None]:
-        """Write the beginning of a run; if that fails, none has begun."""
-        running, self.running = self.running, True
-        try:
-            yield
-        except BaseException:
-            self.running = running
-            if not running:
-                self.failure = None
-            raise
 
     def _before(self, entries: Sequence[Entry]) -> Iterator[Entry]:
         """Yield what is to be written ahead of ``entries``."""
@@ -306,21 +295,6 @@ class Session:
             yield entry("forked", {"upto": self.offset})
         if not self.running and not self.shared and self.run.is_running:
             yield entry("beside", len(entries))
-
-    async def _write(self, entries: Sequence[Entry]) -> int:
-        """Append ``entries``; return the last sequence number."""
-        append, expect = self.journal.append, self.last - self.offset
-        if not self.journal.has_leases:
-            return self.offset + await append(self.key, entries, expect=expect)
-        try:
-            last = await append(self.key, entries, expect=expect, lease=self.lease)
-        except LeaseHeldError:  # the lease of a process that has ended may be in the way
-            lease = await self.journal.acquire(self.key)
-            try:
-                last = await append(self.key, entries, expect=expect, lease=lease)
-            finally:
-                await self.journal._give_back(lease)
-        return self.offset + last
 
     async def acquire(self, wait: float) -> None:
         """Get the lease of the session.
@@ -340,29 +314,13 @@ class Session:
         """Give the lease back, if there is one; if that fails, it ends by itself."""
         try:
             if self.failure is None and self.doubt is None:
-                await self.flush()
+                if self.held:
+                    await self.flush()
         finally:
             lease, self.lease = self.lease, None
             self.running, self.failure = False, None
             if lease is not None:
                 await self.journal._give_back(lease)
-
-    def written_by(self, call_id: str) -> list[int]:
-        """Return the sequence numbers of what a call has written since the last step."""
-        return self._by_calls.get(call_id, [])
-
-    def note_run(self, change: RunChange, seq: int) -> None:
-        """Take what an entry says of the run."""
-        if isinstance(change, Checkpointed) and change.since is None:  # for prune()
-            self._steps.append(seq)
-            kept = self.history if isinstance(self.history, int) else 0
-            del self._steps[: -kept - 1]
-            self._by_calls.clear()
-        self._outdated += self.run.take(change, seq)
-
-    def outdate(self, seqs: Iterable[int]) -> None:
-        """Note entries that are outdated, to be removed later."""
-        self._outdated.extend(seqs)
 
     async def set_aside(self, seqs: Iterable[int]) -> None:
         """Retire entries that a rollback undoes: branches of the step may begin with them."""
@@ -397,7 +355,8 @@ class Session:
         Raises:
             SessionConflictError: An append was interrupted, and another memory has written since.
         """
-        self.drop_held()
+        if self.held:
+            self.drop_held()
         last = self.offset + await self.journal.last(self.key)
         rows = await self.written() if last else Rows()
         if rows.seqs[-1:] > [last]:
@@ -406,7 +365,6 @@ class Session:
         if self.doubt is not None:
             self._settle_doubt(rows, last)
         self.last = last
-        self._outdated = []
         self.run.reset()
         return rows
 
@@ -490,14 +448,11 @@ class Session:
             found=found,
         )
 
-    @property
-    def prunable(self) -> bool:
-        """Whether there are many outdated entries."""
-        return len(self._outdated) + len(self.traced.live) >= PRUNE_AT
-
     async def prune(self) -> None:
         """Retire outdated entries, and remove those that are older than the history."""
-        seqs, self._outdated = self._own([*self._outdated, *self.traced.live]), []
+        run, kept = self.run, self.history if isinstance(self.history, int) else 0
+        seqs, run.outdated = self._own([*run.outdated, *self.traced.live]), []
+        del run.steps[: -kept - 1]
         self.traced.live.clear()
         if self.history != "all" or not self.journal.has_history:
             self.traced.lose()  # so that what is older can be removed
@@ -505,8 +460,8 @@ class Session:
             await self.journal.delete(self.key, seqs, scrub=False)
             return
         await self.journal.retire(self.key, seqs)
-        if self.history != "all" and len(self._steps) > self.history:
-            before = self.traced.whole_from(self._steps[0])
+        if self.history != "all" and len(run.steps) > self.history:
+            before = self.traced.whole_from(run.steps[0])
             if before is not None:
                 await self.journal.trim(self.key, before - self.offset)
 

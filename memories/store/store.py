@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import nullcontext
 from os import PathLike
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, Unpack, get_args
 
@@ -44,9 +45,9 @@ from agent_brain.memories.store.log import Held, MessageLog
 from agent_brain.memories.store.many import ON_LOOP, SLICE, in_thread_if_many
 from agent_brain.memories.store.opening import LOCAL
 from agent_brain.memories.store.options import check_options, history_to_keep
-from agent_brain.memories.store.repeats import checked_window
+from agent_brain.memories.store.repeats import Window, checked_window, unrepeated
 from agent_brain.memories.store.run_record import call_data
-from agent_brain.memories.store.session import Session, session_key
+from agent_brain.memories.store.session import PRUNE_AT, Reading, Session, session_key
 from agent_brain.memories.trace.recorded_call import RecordedCall
 from agent_brain.memories.trace.trace_log import TraceLog
 from agent_brain.memories.views.base import View
@@ -58,6 +59,7 @@ Finish: TypeAlias = Callable[[Rows, Rows], Awaitable[Forgetting | None]]
 IGNORED = LOCAL | {RECORDED_CALL}  # by others that read a session
 LOCAL_CHANGES = GoalSet | RunChange
 OF_RUN = frozenset(get_args(RunChange))
+NOTHING = nullcontext()  # instead of a lock that nobody has, around what does not wait
 ChangeT = TypeVar("ChangeT", bound=Change)
 
 
@@ -73,6 +75,7 @@ class MessageStore:
 
     Attributes:
         log: The messages in RAM.
+        measuring: The views that count messages before they are added.
         in_ram: Whether nothing outlives the process, so that RAM has the only copy.
         keeps_evicted: Whether RAM keeps evicted messages, as a view may need them again.
         goal_id: The ID of the goal, None if there is none.
@@ -112,6 +115,7 @@ class MessageStore:
         self._traced: TraceLog | None = None  # made when it is needed
         for view in self.views:
             view.attach(self.log)
+        self.measuring = [view for view in self.views if view.measures]
         self.keeps_evicted = journal is None and any(view.keeps_evicted for view in self.views)
         self.reset()
 
@@ -138,11 +142,6 @@ class MessageStore:
         return any(type(view).evict is not View.evict for view in self.views)
 
     @property
-    def measures(self) -> bool:
-        """Whether a view counts messages before they are added."""
-        return any(type(view).measure is not View.measure for view in self.views)
-
-    @property
     def keeps_old(self) -> bool:
         """Whether every view needs old messages too."""
         return all(view.keeps_old for view in self.views)
@@ -160,11 +159,12 @@ class MessageStore:
         self.expiry = Expiry(self.ttl)
         self.released: dict[str, tuple[int, Message]] = {}
         self.evicted: list[tuple[int, Message]] = []
-        self.settled = not self.stale and not self.shared
+        self.settled = self.session is None or not (self.session.stale or self.shared)
         self.evicted_upto = 0
         self.evicting = self.session is None or not self.session.reading.resumes_at
         if self.session is not None:
-            self.session.reading = self.session.reading.again()
+            reading = self.session.reading
+            self.session.reading = Reading(reading.resumes_at, reading.in_progress)
         for view in self.views:
             view.reset()
 
@@ -184,9 +184,12 @@ class MessageStore:
         async with session.lock:
             if session.stale:
                 rows = await session.read()
-                some = len(rows) > 0
+                some = bool(rows.seqs)
                 counting = await in_thread_if_many(rows, effective) if some else rows
-                await opening.replay_session(self, counting)
+                if some or self.shared:
+                    await opening.replay_session(self, counting)
+                else:
+                    self.reset()
                 if session.adopts_control and session.run.at and not self.shared:
                     adopt(session)
                 session.adopts_control = False
@@ -227,6 +230,7 @@ class MessageStore:
         then: Callable[[], None] | None = None,
         *,
         hold: bool = False,
+        few: bool = False,
     ) -> Sequence[ChangeT]:
         """Carry out the changes that ``plan`` returns, all or none: one append to the journal.
 
@@ -235,6 +239,7 @@ class MessageStore:
                 memory has appended to a shared session first.
             then: Called when they are carried out, to change what the journal does not store.
             hold: Write them with what is written next.
+            few: They are so few that none of them waits for anything, if they are not written now.
 
         Returns:
             The changes.
@@ -252,7 +257,7 @@ class MessageStore:
             if then is not None:
                 then()
             return changes
-        async with session.lock:
+        async with NOTHING if hold and few and not session.lock.users else session.lock:
             changes = plan()
             while True:
                 try:
@@ -263,7 +268,7 @@ class MessageStore:
                         raise
                     await self._read_new(session)
                     changes = plan()
-            if self.shared and session.prunable:
+            if self.shared and len(session.run.outdated) >= PRUNE_AT:
                 await session.prune()
             return changes
 
@@ -304,7 +309,7 @@ class MessageStore:
             local = self.shared and isinstance(change, LOCAL_CHANGES)
             try:
                 if isinstance(change, RunChange) and not local:
-                    session.note_run(change, seq)
+                    session.run.take(change, seq)
                 elif many > SLICE:
                     await self._carry_out_parts(change, None if local else seq)
                 else:
@@ -329,12 +334,12 @@ class MessageStore:
         session = self.session
         if session is None or self.shared:
             return
-        async with session.lock:
+        async with NOTHING if hold and not session.lock.users else session.lock:
             run = session.run
             step = Checkpointed(run.reduced(control))
             unchanged = step.control == run.control and session.last == run.safe_at
             await self._change(session, [] if unchanged else [step], hold=hold)
-            if not hold and session.prunable:
+            if not hold and len(session.run.outdated) + len(session.traced.live) >= PRUNE_AT:
                 if marks := self.marks():
                     await self._change(session, marks)
                 try:
@@ -357,7 +362,7 @@ class MessageStore:
             run = session.run
             counts, unnoted = run.counts_of(control), run.unnoted(control)
             notes: list[Change] = [
-                CallNoted(call_data(call), counts, session.written_by(call.action.id))
+                CallNoted(call_data(call), counts, run.written_by(call.action.id))
                 for call in unnoted
             ]
             notes += [PartNoted(key, control.ended[key], counts) for key in parts]
@@ -432,7 +437,7 @@ class MessageStore:
         many = 0
         for change in changes:
             if type(change) is Added:
-                if not isinstance(change.messages, Held) or self.measures:
+                if not isinstance(change.messages, Held) or self.measuring:
                     messages += change.messages
                 many = max(many, len(change.messages))
             elif type(change) is Removed:
@@ -442,15 +447,14 @@ class MessageStore:
         if values:
             values += self.values.values()
         if messages or values:
-            for view in self.views:
+            for view in self.measuring:
                 view.measure(messages, values)
         return many
 
     def add(self, messages: Sequence[Message]) -> list[Message]:
         """Add those of ``messages`` that are not here yet, without a journal; return them."""
-        for view in self.views:
-            if type(view).measure is not View.measure:  # a call less for each message
-                view.measure(messages)
+        for view in self.measuring:
+            view.measure(messages)
         fresh = self.log.add_unknown(messages)
         if fresh:
             self._added(fresh)
@@ -461,9 +465,10 @@ class MessageStore:
         self._set_goal(goal_id)
         self.add(messages)
 
-    def addition(self, messages: Sequence[Message]) -> list[Added]:
-        """Return the change that adds those of ``messages`` that are not here yet."""
-        fresh = self.log.unknown(messages)
+    def addition(self, messages: Sequence[Message], window: Window | None = None) -> list[Added]:
+        """Return the change that adds what is not here yet, without repetitions in a window."""
+        new = messages if window is None else unrepeated(messages, self.log, window)
+        fresh = self.log.unknown(new)
         return [Added(fresh)] if fresh else []
 
     async def _carry_out_parts(self, change: Change, seq: int | None) -> None:
@@ -482,9 +487,11 @@ class MessageStore:
         """Carry out a change in RAM that is entry ``seq`` of the journal."""
         match change:
             case Added(messages):
-                self.log.append(messages, seq)
                 if isinstance(messages, Held):
+                    self.log.append(messages, seq)
                     messages = [*messages] if self._reads(messages) else ()
+                else:
+                    self.log.add_unknown(messages, seq)
                 self._added(messages)
             case GoalSet(message_id):
                 self._set_goal(message_id)
@@ -500,7 +507,7 @@ class MessageStore:
                 self.reset()
             case Checkpointed() | CallNoted() | PartNoted():
                 if self.session is not None and seq is not None:
-                    self.session.note_run(change, seq)
+                    self.session.run.take(change, seq)
 
     def _reads(self, messages: Held) -> bool:
         """Return whether there is more to do with messages than to put them into the log."""
@@ -551,7 +558,7 @@ class MessageStore:
         known = [message_id for message_id in ids if message_id in self.log]
         session = self.session
         if session is not None and outdated:
-            session.outdate([self.log.place(message_id) for message_id in known])
+            session.run.outdated += [self.log.place(message_id) for message_id in known]
             if session.reading.in_progress:
                 session.reading.removed.update(dict.fromkeys(ids))
         removed = self.log.remove(known)
@@ -584,7 +591,7 @@ class MessageStore:
             return
         self.evicting = True
         if session.reading.marked_at:
-            session.outdate([session.reading.marked_at])
+            session.run.outdated.append(session.reading.marked_at)
         session.reading.marked_at = seq
         if not self.keeps_old:
             log, staying = self.log, {*mark.staying}
@@ -607,7 +614,7 @@ class MessageStore:
     def _set_value(self, name: str, value: JsonValue, seq: int | None) -> None:
         session = self.session
         if session is not None and name in session.reading.values_at:
-            session.outdate([session.reading.values_at[name]])
+            session.run.outdated.append(session.reading.values_at[name])
         if value is None:
             self.values.pop(name, None)
         else:

@@ -48,6 +48,11 @@ class View:
     keeps_evicted: ClassVar[bool] = False
     log: MessageLog
 
+    @property
+    def measures(self) -> bool:
+        """Whether :meth:`measure` counts something; asked once, when the view is registered."""
+        return type(self).measure is not View.measure
+
     def attach(self, log: MessageLog) -> None:
         """Read from ``log`` from now on; called once, when the view is registered."""
         self.log = log

@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import ClassVar
 
 from pydantic import JsonValue
@@ -30,6 +31,7 @@ from agent_brain.memories.views.tokens import (
 
 # Looking up an enum member is slow.
 TOOL, ASSISTANT, SYSTEM = Role.TOOL, Role.ASSISTANT, Role.SYSTEM
+CALL_ID = attrgetter("id")
 
 
 class Group:
@@ -142,6 +144,11 @@ class Window(View):
         self._spoke = mark.spoke
         self.remove(())
 
+    @property
+    def measures(self) -> bool:
+        """See :attr:`View.measures`."""
+        return self.max_tokens is not None or type(self).measure is not Window.measure
+
     def measure(self, messages: Iterable[Message], values: Iterable[JsonValue] = ()) -> None:
         """See :meth:`View.measure`."""
         if self.max_tokens is None:
@@ -164,7 +171,7 @@ class Window(View):
         self._begin()
         failed: Exception | None = None
         for message in messages:
-            self._add(message)
+            self.add([message])
             try:
                 self.shorten_newest()
             except Exception as error:  # of the counter: all must be here before it is raised
@@ -177,36 +184,26 @@ class Window(View):
         if self.max_tokens is not None and any(m.id not in self._measured for m in messages):
             self.measure(messages)
         for message in messages:
-            self._add(message)
+            self.count += 1
+            fields = message.__dict__  # attributes of pydantic models are slow, and this is often
+            role, tokens = fields["role"], 0
+            if self.max_tokens is not None:
+                tokens = self._sizes[message.id] = self._measured[message.id]
+                self.tokens += tokens
+            if role is TOOL or role is ASSISTANT:
+                self._add_step(message, tokens)
+            elif fields["pinned"]:
+                self._fixed_tokens += tokens
+            elif role is SYSTEM:
+                self._system.append((message.id, tokens))
+                self._system_tokens += tokens
+                self._fixed_tokens += tokens
+            else:
+                group = fields["id"] if self.max_tokens is None else Group(message, tokens)
+                self._groups.append(group)
 
-    def _add(self, message: Message) -> None:
-        self.count += 1
-        fields = message.__dict__  # attributes of pydantic models are slow, and this is often
-        role = fields["role"]
-        if role is TOOL or role is ASSISTANT:
-            self._add_step(message)
-        elif fields["pinned"]:
-            self._fixed_tokens += self._count(message)
-        elif role is SYSTEM:
-            tokens = self._count(message)
-            self._system.append((message.id, tokens))
-            self._system_tokens += tokens
-            self._fixed_tokens += tokens
-        elif self.max_tokens is None:
-            self._groups.append(fields["id"])
-        else:
-            self._groups.append(Group(message, self._count(message)))
-
-    def _count(self, message: Message) -> int:
-        if self.max_tokens is None:
-            return 0
-        tokens = self._sizes[message.id] = self._measured[message.id]
-        self.tokens += tokens
-        return tokens
-
-    def _add_step(self, message: Message) -> None:
+    def _add_step(self, message: Message, tokens: int) -> None:
         """Add what the model said, or a result."""
-        tokens = self._count(message)
         if message.role is TOOL:
             asking = self._asking.get(message.tool_call_id or "")
             if asking is not None:
@@ -223,7 +220,7 @@ class Window(View):
             self._broken.append(group)
         elif message.tool_calls:
             self._open = group
-            group.missing = {call.id for call in message.tool_calls}
+            group.missing = {*map(CALL_ID, message.tool_calls)}
             for call_id in group.missing:
                 self._asking[call_id] = group
 
@@ -378,7 +375,8 @@ class Window(View):
 
     def show(self) -> list[Message]:
         """Return what fits, in the order it happened."""
-        return self.fit(self.log.all())
+        messages = self.log.all()
+        return self.fit(messages) if self._short or self._broken else messages
 
     def fit(self, messages: Iterable[Message]) -> list[Message]:
         """Return the messages of the window, shortened to fit and in whole groups."""

@@ -110,10 +110,10 @@ async def ask(app: Any, path: str) -> None:
     ("work", "most"),
     [
         (steps, 117),
-        (durable_steps, 306),
+        (durable_steps, 258),
         (chunks, 6),
         (transitions, 4),
-        (appends, 30),
+        (appends, 22),
         (served_chunks, 11),
     ],
 )
