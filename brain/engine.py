@@ -192,10 +192,8 @@ class Engine:
         calls.engine, calls.budget = self, budget
 
     async def partial_answer(self) -> Message | None:
-        """Return what was said in a step that the run has ended within, if no message has it."""
+        """Return what was said in a step that is unfinished, if no message has it."""
         report = self.record.report
-        if not report.unfinished:
-            return None
         if report.partial is not None:
             self.record.say(to_compact_json(report.partial), None)
         text = self.record.unrecorded(await self.memory.turn())

@@ -109,10 +109,10 @@ async def ask(app: Any, path: str) -> None:
 @pytest.mark.parametrize(
     ("work", "most"),
     [
-        (steps, 117),
-        (durable_steps, 306),
+        (steps, 110),
+        (durable_steps, 298),
         (chunks, 6),
-        (transitions, 4),
+        (transitions, 2),
         (appends, 30),
         (served_chunks, 11),
     ],
