@@ -2,75 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from enum import Enum
-from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING
 
 from agent_brain.errors import TransitionError
 from agent_brain.limits import SPENDING, StopReason
 from agent_brain.nets.net import Node
 from agent_brain.nets.validation import name_of
-from agent_brain.states.events import ActionFinished
 
-
-class StepReport:
-    """The report of a step.
-
-    Attributes:
-        said: The text that it streamed, without thoughts, in pieces.
-        thought: Its thoughts, in pieces.
-        finished: The tool calls that have finished.
-        requested: Whether a model requested tool calls.
-        waits: What the run waits for, if it waits for a person.
-        cut: The limit that stopped an inner net, if one did.
-        error: What the state raised, if the net has an edge for its errors.
-        partial: What has come of the object of an output type, unless its text has come too.
-        inner: The text of an inner net that was cut short, if it is that of the state.
-        unfinished: Whether the run ends within the step, which is repeated when it is resumed.
-        sources: Where in ``said`` the text of another model response begins, and its ID.
-    """
-
-    requested = False
-    waits: StopReason | None = None
-    cut: StopReason | None = None
-    error: Exception | None = None
-    partial: Any = None
-    inner = ""
-    unfinished = False
-    sources: tuple[tuple[int, str | None], ...] = ()
-
-    def __init__(self) -> None:  # at every step, hence no dataclass
-        self.said: list[str] = []
-        self.thought: list[str] = []
-        self.finished: list[ActionFinished] = []
-
-    def unrecorded(self, recorded: Iterable[str]) -> str:
-        """Return the text that no message holds yet.
-
-        Args:
-            recorded: The texts of the messages of the assistant in this turn.
-        """
-        known = [text.strip() for text in recorded if text.strip()]
-        missing: list[str] = []
-        for of_response, text in self._texts():
-            said = text.strip()
-            if any(said == one or said.endswith(f"\n{one}") for one in known):
-                continue
-            if not of_response and known and said.startswith(known[-1]):  # the beginning is
-                text = said.removeprefix(known[-1])
-            if text.strip():
-                missing.append(text)
-        return "\n\n".join(missing)
-
-    def _texts(self) -> Iterator[tuple[bool, str]]:
-        """Yield what was said, by its sources, and whether they are model responses."""
-        texts: dict[str | int, list[str]] = {}
-        starts = [(0, None), *self.sources, (len(self.said), None)]
-        for (start, source), (end, _) in pairwise(starts):
-            texts.setdefault(source or start, []).extend(self.said[start:end])
-        for key, parts in texts.items():
-            yield isinstance(key, str), "".join(parts)
+if TYPE_CHECKING:
+    from agent_brain.recorder import StepReport
 
 
 def stops_before(reached: StopReason, *, costs_nothing: bool) -> bool:

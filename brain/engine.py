@@ -192,10 +192,8 @@ class Engine:
         calls.engine, calls.budget = self, budget
 
     async def partial_answer(self) -> Message | None:
-        """Return what was said in a step that the run has ended within, if no message has it."""
+        """Return what was said in a step that is unfinished, if no message has it."""
         report = self.record.report
-        if not report.unfinished:
-            return None
         if report.partial is not None:
             self.record.say(to_compact_json(report.partial), None)
         text = self.record.unrecorded(await self.memory.turn())
@@ -215,20 +213,31 @@ class Engine:
         memory, record, budget, unwritten = self.memory, self.record, self.budget, self.unwritten
         note, reads, pace, steering = record.note, self.reads, self._pace, self.steering
         working, plain, around = self._working, self.hooks is None, self._around
-        called = self.memory_calls.events
+        called, free = self.memory_calls.events, budget.free_steps
         # unwritten and called are the lists themselves, which are only changed in place
         node = None if self.over else self._current()
         while node is not None:
-            reached = None if self.reason else budget.reached(memory.control)
-            if steering is not None and steering.pending and not self.reason:
+            step = budget.control.step
+            reached = None if step < free or self.reason else budget.reached(memory.control)
+            if steering is not None and (steering.unread or steering.stopping) and not self.reason:
                 unwritten += await self._receive(steering)
                 reached = reached or steering.stopping
             if reached and not await self._may_run(node, reached):
                 node = await self._stop(reached)
                 continue
-            self._enter(node)
-            for event in self._due() if unwritten else ():
-                yield event
+            self._delegated, self._has_forked, self.resumed = None, self.resumed, False
+            place = self.run_id, step, node.name, self.path
+            self.at = record.at = tuple.__new__(Position, place)  # half the time of Position(…)
+            if record.used:
+                record.begin_step()
+            if reads is True:
+                unwritten.append(StateEntered(at=self.at))
+            if UNYIELDED:  # of states that failed
+                UNYIELDED.clear()
+            while called:
+                yield called.pop(0)
+            while unwritten and not self._held:
+                yield unwritten.pop(0)
             stream: AsyncIterator[StreamItem] | None = None
             try:
                 by_itself = plain and not node.on_enter
@@ -251,8 +260,8 @@ class Engine:
                         elif pace is not None:
                             await pace.keep()
                         continue
-                    for event in self._due() if called else ():
-                        yield event
+                    while called:
+                        yield called.pop(0)
                     try:
                         events = perform(item, self) if item.clock else item.events(self)
                         if around:
@@ -260,8 +269,8 @@ class Engine:
                         try:
                             async for piece in events:
                                 self._held = False  # written before the first event of a round
-                                for event in self._due() if unwritten else ():
-                                    yield event
+                                while unwritten:
+                                    yield unwritten.pop(0)
                                 noted = note(piece)
                                 if reads is True or (reads and reads(noted)):
                                     yield noted
@@ -284,12 +293,16 @@ class Engine:
                 if node.on_exit or record.report.waits is not None:
                     await self._exit(node, stream)
             node = await (self._close_step(node) if plain else self._leave(node))
-            for event in self._due() if called or unwritten else ():
-                yield event
+            while called:
+                yield called.pop(0)
+            while unwritten and not self._held:
+                yield unwritten.pop(0)
             if self.memory_calls.error is not None:
                 raise self.memory_calls.error
-        for event in self._due() if called or unwritten else ():
-            yield event
+        while called:
+            yield called.pop(0)
+        while unwritten and not self._held:
+            yield unwritten.pop(0)
         self.reason = self.reason or StopReason.DONE
 
     def _inside(self, node: Node) -> AbstractContextManager[object]:
@@ -307,14 +320,6 @@ class Engine:
             memory=self.memory,
         )
 
-    def _due(self) -> list[Event]:
-        """Return the events that are to be yielded now; each once."""
-        unwritten, called = self.unwritten, self.memory_calls.events
-        due, called[:] = [*called], []
-        if not self._held:
-            due, unwritten[:] = due + unwritten, []
-        return due
-
     async def _receive(self, steering: Steering) -> list[MessageReceived]:
         """Record the messages that were sent to the run."""
         received = await work_here(self.memory_calls, steering.record(self.memory))
@@ -328,17 +333,6 @@ class Engine:
     async def _may_run(self, node: Node, reached: StopReason) -> bool:
         free = reached in SPENDING and await node.state.costs_nothing(self.memory)
         return not stops_before(reached, costs_nothing=free)
-
-    def _enter(self, node: Node) -> None:
-        self._delegated, self._has_forked, self.resumed = None, self.resumed, False
-        at = Position(self.run_id, self.budget.control.step, node.name, self.path)
-        self.at = self.record.at = at
-        if self.record.used:
-            self.record.begin_step()
-        if self.reads is True:
-            self.unwritten.append(StateEntered(at=at))
-        if UNYIELDED:  # of states that failed
-            UNYIELDED.clear()
 
     async def _open(self, node: Node) -> AsyncIterator[StreamItem]:
         """Return the stream of a state that hooks look at, or that is entered with a method."""

@@ -63,7 +63,7 @@ class Interruption:
             Interrupted: The run was interrupted meanwhile.
         """
         if self._current_task is None:
-            from asyncio import current_task  # here, as programs on trio do not import it
+            from asyncio.tasks import current_task  # here, as programs on trio do not import it
 
             self._current_task = current_task
         if self.asked:
@@ -112,7 +112,7 @@ def needs_scope() -> bool:
     """Return whether a wait can only be ended by a cancel scope: everywhere but on asyncio."""
     if in_trio():
         return True
-    from asyncio import get_running_loop
+    from asyncio.events import get_running_loop
 
     try:
         get_running_loop()

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any
 
 from agent_brain.common.text import clean
-from agent_brain.decision import StepReport
 from agent_brain.limits import StopReason
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message, Role
@@ -36,6 +35,65 @@ from agent_brain.states.work import StreamItem
 from agent_brain.usage.budget import Budget
 
 ASSISTANT = Role.ASSISTANT  # looking up an enum member is slow
+
+
+class StepReport:
+    """The report of a step.
+
+    Attributes:
+        said: The text that it streamed, without thoughts, in pieces.
+        thought: Its thoughts, in pieces.
+        finished: The tool calls that have finished.
+        requested: Whether a model requested tool calls.
+        waits: What the run waits for, if it waits for a person.
+        cut: The limit that stopped an inner net, if one did.
+        error: What the state raised, if the net has an edge for its errors.
+        partial: What has come of the object of an output type, unless its text has come too.
+        inner: The text of an inner net that was cut short, if it is that of the state.
+        unfinished: Whether the run ends within the step, which is repeated when it is resumed.
+        sources: Where in ``said`` the text of another model response begins, and its ID.
+    """
+
+    requested = False
+    waits: StopReason | None = None
+    cut: StopReason | None = None
+    error: Exception | None = None
+    partial: Any = None
+    inner = ""
+    unfinished = False
+    sources: tuple[tuple[int, str | None], ...] = ()
+
+    def __init__(self) -> None:  # at every step, hence no dataclass
+        self.said: list[str] = []
+        self.thought: list[str] = []
+        self.finished: list[ActionFinished] = []
+
+    def unrecorded(self, recorded: Iterable[str]) -> str:
+        """Return the text that no message holds yet.
+
+        Args:
+            recorded: The texts of the messages of the assistant in this turn.
+        """
+        known = [text.strip() for text in recorded if text.strip()]
+        missing: list[str] = []
+        for of_response, text in self._texts():
+            said = text.strip()
+            if any(said == one or said.endswith(f"\n{one}") for one in known):
+                continue
+            if not of_response and known and said.startswith(known[-1]):  # the beginning is
+                text = said.removeprefix(known[-1])
+            if text.strip():
+                missing.append(text)
+        return "\n\n".join(missing)
+
+    def _texts(self) -> Iterator[tuple[bool, str]]:
+        """Yield what was said, by its sources, and whether they are model responses."""
+        texts: dict[str | int, list[str]] = {}
+        starts = [(0, None), *self.sources, (len(self.said), None)]
+        for (start, source), (end, _) in pairwise(starts):
+            texts.setdefault(source or start, []).extend(self.said[start:end])
+        for key, parts in texts.items():
+            yield isinstance(key, str), "".join(parts)
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -75,7 +133,8 @@ class StepRecorder:
 
     def answer(self) -> str:
         """Return the text of the last step that streamed any."""
-        return clean("".join(self.report.said or self._text))
+        text = "".join(self.report.said or self._text)
+        return text if text.isascii() else clean(text)
 
     def unrecorded(self, messages: Sequence[Message]) -> str:
         """Return the text of the step, as far as no message holds it.

@@ -15,7 +15,7 @@ from anyio.abc import AsyncResource
 from agent_brain.branch_run import continue_counts
 from agent_brain.common.aio import CLEANUP_SECONDS
 from agent_brain.common.errors import FinalError
-from agent_brain.common.ids import new_id
+from agent_brain.common.ids import ids_of, new_id
 from agent_brain.common.slots import set_slots_directly
 from agent_brain.default_model import models_of_run
 from agent_brain.engine import (
@@ -72,6 +72,9 @@ from agent_brain.usage.budget import Budget
 
 if TYPE_CHECKING:
     from agent_brain.states.model_trace import CallTrace
+
+
+_new_run_id = ids_of("run")
 
 
 def to_nobody(result: Result | None) -> None:
@@ -159,11 +162,12 @@ class Run(AsyncResource, Generic[OutputT_co]):
         self._budget = Budget(plan.limits)
         self._engine: Engine | None = None
         trace = None if plan.trace is None else plan.trace(plan.memory)
-        self._hooks = hooks_of(plan.hooks, plan.net.hooks, trace=trace)
+        hooked = plan.hooks or plan.net.hooks or trace is not None
+        self._hooks = hooks_of(plan.hooks, plan.net.hooks, trace=trace) if hooked else None
         self._observation: Observation | None = None  # of the hooks that observe runs
         self._observed_at = NOWHERE
         self.ended = False
-        self.run_id = new_id("run")
+        self.run_id = _new_run_id()
         self._memory_calls = MemoryCalls(
             plan.memory, self._hooks, Position(self.run_id), self._budget, listens=steered
         )
@@ -537,7 +541,8 @@ class Run(AsyncResource, Generic[OutputT_co]):
     async def _finish(self, reason: StopReason) -> None:
         control = self._plan.memory.control
         if self._engine is not None and reason not in SUSPENDED:
-            partial = await self._engine.partial_answer()
+            unfinished = self._engine.record.report.unfinished
+            partial = await self._engine.partial_answer() if unfinished else None
             if partial is not None:
                 await self._add([partial])
             elif self._said_before and control.moves == self._continues_at:  # nothing was added
@@ -611,9 +616,12 @@ class Run(AsyncResource, Generic[OutputT_co]):
             # the run was interrupted after this answer
             answer = control.ended.get("") or answer_of(messages)
             finish_reason = control.finish_reason
+        output: Any = control.output
+        if output is not None:
+            output = self._plan.net.restore_output(output, control.output_class)
         result: Result[OutputT_co] = Result(
             answer=answer,
-            output=self._plan.net.restore_output(control.output, control.output_class),
+            output=output,
             stop_reason=reason,
             steps=control.step,
             usage=self._budget.usage(),

@@ -38,11 +38,6 @@ class Steering:
         """Return the requests as a branch with a memory of its own carries them out."""
         return BranchSteering(self)
 
-    @property
-    def pending(self) -> bool:
-        """Whether anything is asked."""
-        return self.stopping is not None or bool(self.unread)
-
     def send(self, message: str | Message) -> None:
         """Add a message of the user.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -10,7 +10,7 @@ from pydantic import BaseModel
 M = TypeVar("M", bound=BaseModel)
 
 # The slots' own setters: object.__setattr__ would look each of them up at every call.
-_set_dict, _set_names, _set_extra, _set_private = (
+set_dict, set_names, set_extra, set_private = (
     vars(BaseModel)[f"__{name}__"].__set__
     for name in ("dict", "pydantic_fields_set", "pydantic_extra", "pydantic_private")
 )
@@ -23,10 +23,10 @@ def assembler(model: type[M]) -> Callable[[dict[str, Any]], M]:
 
     def assemble(values: dict[str, Any]) -> M:
         made = new(model)
-        _set_dict(made, values)
-        _set_names(made, names)
-        _set_extra(made, None)
-        _set_private(made, None)
+        set_dict(made, values)
+        set_names(made, names)
+        set_extra(made, None)
+        set_private(made, None)
         return made
 
     return assemble
@@ -43,17 +43,18 @@ def template(model: type[BaseModel], values: dict[str, Any]) -> dict[str, Any]:
     return vars(made)
 
 
-def maker_of_defaults(model: type[M]) -> Callable[[], M]:
-    """Return a function that makes a ``model`` with the default of every field."""
-    assemble = assembler(model)
-    fields = model.model_fields.items()
+def maker_of_defaults(
+    model: type[BaseModel], *, without: Collection[str] = ()
+) -> Callable[[], dict[str, Any]]:
+    """Return a function that makes the default of every field of ``model``, but those named."""
+    fields = [(name, field) for name, field in model.model_fields.items() if name not in without]
     fixed = template(model, {name: field.default for name, field in fields})
     made = {name: field.default_factory for name, field in fields if field.default_factory}
 
-    def make() -> M:
+    def make() -> dict[str, Any]:
         values = fixed.copy()
         for name, factory in made.items():
             values[name] = factory()  # type: ignore[call-arg]  # none of ours takes arguments
-        return assemble(values)
+        return values
 
     return make

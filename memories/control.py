@@ -12,7 +12,7 @@ from typing import Any, Literal, cast
 from pydantic import BaseModel, Field, JsonValue
 
 from agent_brain.common.ids import new_id
-from agent_brain.common.models import maker_of_defaults
+from agent_brain.common.models import assembler, maker_of_defaults
 from agent_brain.common.text import to_text
 from agent_brain.memories.errors import ScratchError
 from agent_brain.memories.message import Message
@@ -178,7 +178,7 @@ class Control(BaseModel, defer_build=True):
     @classmethod
     def fresh(cls) -> Control:
         """Return what ``Control()`` returns, without validation and the schema it needs."""
-        return _fresh()
+        return _assemble(_defaults())
 
     # -- the run ----------------------------------------------------------------------------------
 
@@ -188,10 +188,9 @@ class Control(BaseModel, defer_build=True):
         What belongs to the session stays: ``session``, which tools are offered, shortened results.
         """
         registers = vars(self)
-        lasting = dict(zip(_OF_SESSION, map(registers.__getitem__, _OF_SESSION), strict=True))
         for name in ("hint", "uncounted", "asked", "has_new_output"):
             registers.pop(name, None)
-        registers.update(vars(_fresh()), run_id=run_id, status="running", state=state, **lasting)
+        registers.update(_defaults_of_run(), run_id=run_id, status="running", state=state)
 
     def branch_name(self, key: str) -> str:
         """Return what identifies a branch of the current step in the run, also after a crash.
@@ -602,5 +601,6 @@ class Control(BaseModel, defer_build=True):
         return self.human_requests
 
 
-_fresh = maker_of_defaults(Control)
 _OF_SESSION = ("session", "tool_scope", "found_tools", "results_cut", "dry_run")
+_assemble, _defaults = assembler(Control), maker_of_defaults(Control)
+_defaults_of_run = maker_of_defaults(Control, without=_OF_SESSION)

@@ -24,7 +24,7 @@ from pydantic_core import PydanticCustomError
 from typing_extensions import Unpack
 
 from agent_brain.common.ids import ids_of
-from agent_brain.common.models import assembler, template
+from agent_brain.common.models import set_dict, set_extra, set_names, set_private, template
 from agent_brain.common.text import clean, clean_json, to_compact_json, to_text
 from agent_brain.common.values import PLAIN
 from agent_brain.memories.errors import MemoryUseError
@@ -366,7 +366,7 @@ def text_for_model(message: Message) -> str:
     return f"{message.content}\n\n{CUT_OFF}" if is_cut_off(message) else message.content
 
 
-_assemble = assembler(Message)
+_NAMES = {*Message.model_fields}  # of every message: with every name in it, nothing is added
 _template = template(Message, {name: field.default for name, field in Message.model_fields.items()})
 
 
@@ -396,7 +396,12 @@ def trusted(
     values["created_at"] = _now()
     values["cause_by"] = cause_by
     values["metadata"] = {}
-    return _assemble(values)
+    message = Message.__new__(Message)
+    set_dict(message, values)
+    set_names(message, _NAMES)
+    set_extra(message, None)
+    set_private(message, None)
+    return message
 
 
 _NOT_IN_NAMES = re.compile(r"[^\w-]+")  # characters that chat APIs refuse in names

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from copy import copy
 from dataclasses import dataclass, field
@@ -56,6 +57,7 @@ class Budget:
 
     Attributes:
         control: The registers of the run's own memory; set when the run starts.
+        free_steps: Steps before which no limit can be reached.
         limits: The limits of the run.
         only_steps: Whether nothing but steps is limited.
         payers: The accounts of ledgers that pay for it.
@@ -76,6 +78,8 @@ class Budget:
         self.only_steps = others == (None, None, None) and (
             limits.max_tool_calls is limits.max_requests is None
         )
+        most = math.inf if limits.max_steps is None else limits.max_steps
+        self.free_steps = most if self.only_steps else 0
         self.payers: tuple[Payer, ...] = ()
         self._warned: tuple[str, ...] = ()
         self._inside: tuple[tuple[Control, str, Control], ...] = ()
@@ -132,7 +136,7 @@ class Budget:
         if limits is not None:
             around = self._limited or (_Limited(self.limits, self.control),)
             counted._limited = (*around, _Limited(limits, inner))
-            counted.only_steps = False
+            counted.only_steps, counted.free_steps = False, 0
         return counted
 
     def stopped_by_own(self) -> bool:

@@ -79,7 +79,7 @@ async def work_here(run: RunWork | None, doing: Awaitable[T], *, in_step: bool =
     """
     if run is None:
         return await doing
-    token = here.set(Here(run, in_step=in_step))
+    token = here.set(tuple.__new__(Here, (run, None, in_step)))  # half the time of Here(…)
     try:
         return await doing
     finally:

@@ -91,7 +91,7 @@ class RunRecord:
         return known is not None and (known["result"] is None) == (call.result is None)
 
     def note_writer(self, call_id: str, last: int, count: int) -> None:
-        """Note that a tool call has written so many entries, up to the last one."""
+        """Note that a tool call has written ``count`` entries, up to the last one."""
         if self.is_running:
             self._by_calls.setdefault(call_id, []).extend(range(last - count + 1, last + 1))
 
@@ -100,7 +100,7 @@ class RunRecord:
         return self._by_calls.get(call_id, [])
 
     def take(self, change: RunChange, seq: int) -> None:
-        """Take what an entry tells of the run."""
+        """Take what an entry says of the run."""
         if isinstance(change, Checkpointed):
             if change.since is None:
                 self.steps.append(seq)

@@ -109,10 +109,10 @@ async def ask(app: Any, path: str) -> None:
 @pytest.mark.parametrize(
     ("work", "most"),
     [
-        (steps, 117),
-        (durable_steps, 258),
+        (steps, 110),
+        (durable_steps, 251),
         (chunks, 6),
-        (transitions, 4),
+        (transitions, 2),
         (appends, 22),
         (served_chunks, 11),
     ],

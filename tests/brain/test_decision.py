@@ -8,8 +8,9 @@ from enum import Enum
 import pytest
 
 from agent_brain import Memory, Net, State, StopReason
-from agent_brain.decision import StepReport, next_node, stops_before
+from agent_brain.decision import next_node, stops_before
 from agent_brain.errors import TransitionError
+from agent_brain.recorder import StepReport
 
 
 class N(Enum):
