@@ -99,7 +99,7 @@ def fit_result(
     if isinstance(result, ToolResult):
         media, result = result.media, result.content
     text = hide_in_result(to_text(result), is_error=is_error)
-    if max_tokens is None or 2 * len(text) <= max_tokens:  # no character has more than two tokens
+    if max_tokens is None:
         return Outcome(text, is_error, error, None, media)
     shown = shorten(text, max_tokens)
     return Outcome(shown, is_error, error, None if shown is text else text, media)

@@ -109,8 +109,8 @@ async def ask(app: Any, path: str) -> None:
 @pytest.mark.parametrize(
     ("work", "most"),
     [
-        (steps, 110),
-        (durable_steps, 251),
+        (steps, 111),
+        (durable_steps, 252),
         (chunks, 6),
         (transitions, 2),
         (appends, 22),
