@@ -20,12 +20,15 @@ class Known:
     When something is added or removed, or time passes, only those facts are looked at again that it
     may concern: facts of the same slot, those that they replace by name, and so on from these.
 
+    Args:
+        version: The first version, which no other items of the same log have had.
+
     Attributes:
         version: Grows when something changes.
     """
 
-    def __init__(self) -> None:
-        self.version = 0
+    def __init__(self, version: int = 0) -> None:
+        self.version = version
         self._items: dict[type[BaseModel], dict[str, BaseModel]] = {}  # by the IDs of messages
         self._facts: dict[str, Fact] = {}  # resolved, in the order in which they were said
         self._places: dict[str, tuple[datetime, datetime, int]] = {}  # in that order

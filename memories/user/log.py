@@ -146,7 +146,8 @@ class Items(View):
         """Take up what has changed."""
         changes: Iterable[tuple[Message, bool]] = self._changes
         if self._unread:
-            self.known, changes = Known(), ((message, True) for message in self.log)
+            self.known = Known(self.known.version + 1)
+            changes = ((message, True) for message in self.log)
         for message, there in changes:
             if not there:
                 self.known.remove(message.id)

@@ -426,3 +426,24 @@ async def test_a_run_cannot_forget_its_own_conversation(choice: dict[str, Any]) 
     assert len(await user.facts()) == 1
     assert await user.forget(**choice) == int("everything" in choice)
     assert "own" not in await user.journal.sessions()
+
+
+@pytest.mark.parametrize("journal", [None, RamJournal()], ids=["RAM", "journal"])
+async def test_what_is_learned_after_everything_is_shown_in_its_place(
+    journal: Journal | None,
+) -> None:
+    user = UserMemory(journal=journal, tenant="ann")
+    chat = user.over(MessagesMemory())
+    await chat.set_goal("What do you know?")
+
+    async def shown() -> str:
+        return "".join(message.content for message in (await chat.context())[:-1])
+
+    await user.remember("Likes tea")
+    assert "Likes tea" in await shown()
+    await user.forget(everything=True)
+    await user.remember("Lives in Porto")
+    assert "Lives in Porto" in await shown()
+    assert "tea" not in await shown()
+    await user.forget(everything=True)
+    assert await shown() == ""
