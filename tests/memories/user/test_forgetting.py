@@ -343,6 +343,22 @@ async def test_a_choice_is_needed() -> None:
         await user.forget("fact_0")
 
 
+async def test_blocks_that_are_too_large_or_too_many_are_not_loaded() -> None:
+    user, other = UserMemory(), UserMemory()
+    for number in range(20):
+        await user.edit_block(f"block {number}", "text")
+    exported = await user.export()
+    (first, *_) = exported["blocks"]
+    large, more = first | {"text": "a" * 2_001}, first | {"name": "one more"}
+    with pytest.raises(MemoryUseError, match="at most 2000"):
+        await other.load(exported | {"blocks": [large]})
+    with pytest.raises(MemoryUseError, match="at most 20 blocks"):
+        await other.load(exported | {"blocks": [*exported["blocks"], more]})
+    assert await other.blocks() == []
+    await other.load(exported)
+    assert await other.blocks() == await user.blocks()
+
+
 async def test_what_is_known_is_exported_and_loaded() -> None:
     user, other = UserMemory(), UserMemory()
     await user.remember("Lives in Paris", slot="home", source=said("I live in Paris", 1))
