@@ -6,6 +6,7 @@ from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import AwareDatetime, BaseModel, Field, ValidationError
@@ -30,6 +31,7 @@ from agent_brain.memories.user.origins import (
     has_quote,
     origin_of,
     own_words,
+    speaker_of,
     words_of,
 )
 from agent_brain.memories.user.quoting import data_in
@@ -155,7 +157,8 @@ class Batch:
                 said += [said_by(data, Origin.DOCUMENT) for data in [data_in(m.content)] if data]
             else:  # a summary, or a system message, is no source but may say what a page says
                 repeats = m.role is Role.ASSISTANT and m.sent_from is None
-                said.append(said_by(m.content, whose or Origin.ASSISTANT, repeats=repeats))
+                others = max(Origin.ASSISTANT, speaker_of(m, self.names), key=attrgetter("rank"))
+                said.append(said_by(m.content, whose or others, repeats=repeats))
         return [each for each in said if each.words]
 
 

@@ -28,7 +28,7 @@ LISTED = 20  # facts that would be forgotten
 REFUSED = {
     "not quoted": "the quote is not in what was said in this turn: quote the user word for word",
     "no source": "nothing in this turn says so: quote the user word for word",
-    "recalled": "that was recalled, and is known already",
+    "recalled": "that is only what was recalled: quote the user word for word",
     "instruction": "instructions are kept only if the user gives them: quote the user",
 }
 

@@ -667,7 +667,7 @@ class UserMemory(AsyncResource):
         except ValidationError as error:
             problem = "; ".join(error_lines(error))
             raise MemoryUseError(
-                f"load(): not what export() returned, in version 1: {problem}"
+                f"load() takes what export() returned, in version 1: {problem}"
             ) from error
 
         def plan() -> Sequence[BaseModel]:

@@ -370,7 +370,7 @@ async def test_what_is_known_is_exported_and_loaded() -> None:
     assert await other.export() == exported
     with pytest.raises(MemoryUseError, match="version 1"):
         await other.load({"version": 2})
-    with pytest.raises(MemoryUseError, match="not what export"):
+    with pytest.raises(MemoryUseError, match="takes what export"):
         await other.load({"version": 1, "facts": [{"text": "x"}]})
 
 
