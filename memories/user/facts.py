@@ -8,10 +8,10 @@ from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
 from operator import attrgetter
-from typing import Annotated, Final, Literal, Self, TypeAlias
+from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 from unicodedata import normalize
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, Field, model_validator
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from agent_brain.common.ids import new_id
@@ -62,19 +62,23 @@ OWN = frozenset((Origin.USER, Origin.PROGRAM))
 _UNSEEN = re.compile("[\x00\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
 
 
-def as_text(value: str) -> str:
-    """Return a text without characters that nobody sees."""
+def as_text(value: Any) -> Any:
+    """Return a text without characters that nobody sees; pydantic refuses what is no text."""
+    if not isinstance(value, str):
+        return value
     return (value if value.isprintable() else _UNSEEN.sub("", value)).strip()
 
 
-def as_name(value: str) -> str:
+def as_name(value: Any) -> Any:
     """Return a name in one form, so that no other spelling is another person or slot."""
+    if not isinstance(value, str):
+        return value
     name = " ".join(normalize("NFKC", as_text(value)).split())
     return USER if name.casefold() == USER else name
 
 
-_Name = Annotated[str, AfterValidator(as_name), Field(min_length=1, max_length=LONGEST_NAME)]
-_Text = Annotated[str, AfterValidator(as_text), Field(min_length=1, max_length=MOST_LETTERS)]
+_Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME), BeforeValidator(as_name)]
+_Text = Annotated[str, Field(min_length=1, max_length=MOST_LETTERS), BeforeValidator(as_text)]
 
 
 class Source(BaseModel, frozen=True, extra="forbid"):

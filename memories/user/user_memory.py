@@ -286,7 +286,9 @@ class UserMemory(AsyncResource):
             MemoryUseError: There is no such fact, or the text makes no sense.
         """
         (old,) = [fact for fact in await self.history(fact_id) if fact.id == fact_id]
-        said = Message.user(checked_text("correct()", text).strip(), created_at=self.clock())
+        if not checked_text("correct()", text).strip():
+            raise MemoryUseError("correct(): the text is empty")
+        said = Message.user(text.strip(), created_at=self.clock())
         kept: dict[str, Any] = {"slot": old.slot, "about": old.about, "kind": old.kind}
         if old.status == "planned":
             kept["valid_from"] = old.valid_from
