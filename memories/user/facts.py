@@ -209,7 +209,7 @@ class Ended(BaseModel, frozen=True, extra="forbid"):
 _when = attrgetter("said_at", "recorded_at")
 
 
-class _Fates:
+class _Outcomes:
     """What has become of facts among themselves, by ID.
 
     Args:
@@ -245,7 +245,7 @@ class _Fates:
             self.meet(holders[-1], fact)
             return holders
         plans = [holder for holder in holders if holder.valid_from > fact.said_at]
-        if any(self.repeats(fact, plan) for plan in plans):
+        if plans and any(self.repeats(fact, plan) for plan in plans):
             return holders
         return [*(holder for holder in holders if not self.meet(holder, fact)), fact]
 
@@ -301,6 +301,42 @@ class _Fates:
         if after is not None:
             self.meet(fact, after)
 
+    def of(self, fact: Fact, now: datetime, ended: datetime | None, *, planned: bool) -> Fact:
+        """Return a fact with what has become of it.
+
+        Args:
+            fact: The fact.
+            now: The time.
+            ended: When it ended, if what has replaced it was forgotten.
+            planned: Whether its time is still to come.
+        """
+        by, claim = self.replaced.get(fact.id), self.claims.get(fact.id)
+        changes: dict[str, object] = {}
+        if by is not None:
+            later = by.valid_from > fact.valid_from
+            end = by.valid_from if later else max(by.said_at, fact.valid_from)
+            changes = {
+                "status": "replaced",
+                "replaced_by": by.id,
+                "replaced_at": by.recorded_at,
+                "valid_to": min(end, fact.valid_to or end),
+            }
+        elif claim is not None:
+            changes = {"status": "claim", "replaced_by": claim.id}
+        elif ended is not None and ended <= now:
+            changes = {"status": "ended", "valid_to": min(ended, fact.valid_to or ended)}
+        elif (fact.valid_to is not None and fact.valid_to <= now) or (
+            fact.expires_at is not None and fact.expires_at <= now
+        ):
+            changes = {"status": "ended"}
+        else:
+            if fact.id in self.disputes:
+                disputed = [i for i in self.disputes[fact.id] if i not in self.replaced]
+                changes |= {"disputed_by": tuple(disputed)} if disputed else {}
+            if fact.origin.rank > 0 or planned:
+                changes["status"] = "claim" if fact.origin.rank > 0 else "planned"
+        return fact.model_copy(update=changes) if changes else fact
+
 
 def resolve(
     facts: Iterable[Fact],
@@ -328,39 +364,10 @@ def resolve(
         if each.fact in known and each.at > known[each.fact].said_at
     ]
     planned = {i for i, fact in known.items() if fact.is_planned(now)}
-    fates = _Fates((fact for i, fact in known.items() if i not in planned), renewed, now)
-    coming = _Fates(known.values(), renewed, now) if planned else fates
+    begun = _Outcomes((fact for i, fact in known.items() if i not in planned), renewed, now)
+    coming = _Outcomes(known.values(), renewed, now) if planned else begun
     over = ended or {}
     return {
-        i: _fated(fact, coming if i in planned else fates, now, over.get(i), planned=i in planned)
+        i: (coming if i in planned else begun).of(fact, now, over.get(i), planned=i in planned)
         for i, fact in known.items()
     }
-
-
-def _fated(
-    fact: Fact, fates: _Fates, now: datetime, ended: datetime | None, *, planned: bool
-) -> Fact:
-    by, claim = fates.replaced.get(fact.id), fates.claims.get(fact.id)
-    changes: dict[str, object] = {}
-    if by is not None:
-        later = by.valid_from > fact.valid_from
-        end = by.valid_from if later else max(by.said_at, fact.valid_from)
-        changes = {
-            "status": "replaced",
-            "replaced_by": by.id,
-            "replaced_at": by.recorded_at,
-            "valid_to": min(end, fact.valid_to or end),
-        }
-    elif claim is not None:
-        changes = {"status": "claim", "replaced_by": claim.id}
-    elif ended is not None and ended <= now:
-        changes = {"status": "ended", "valid_to": min(ended, fact.valid_to or ended)}
-    elif any(end is not None and end <= now for end in (fact.valid_to, fact.expires_at)):
-        changes = {"status": "ended"}
-    else:
-        disputes = fates.disputes.get(fact.id, ())
-        if disputed := tuple(i for i in disputes if i not in fates.replaced):
-            changes["disputed_by"] = disputed
-        if fact.origin.rank > 0 or planned:
-            changes["status"] = "claim" if fact.origin.rank > 0 else "planned"
-    return fact.model_copy(update=changes) if changes else fact

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, cast
 
 from pydantic import BaseModel
@@ -143,17 +144,19 @@ class UserLog(VectorMemory):
         again = [each for each in self.known.all(Again) if each.at <= moment]
         held = resolve(begun, moment, ended, again)
         known = self.facts()
-        current = [known[i] for i, fact in held.items() if fact.status == "current"]
+        current = (known[i] for i, fact in held.items() if fact.status == "current")
         return [fact for fact in current if fact.status != "claim"]
 
     def newest_blocks(self) -> list[Block]:
         """Return the current version of each block that is not empty, by name; after a look."""
-        newest = {block.name: block for block in self.known.all(Block)}
-        return [newest[name] for name in sorted(newest) if newest[name].text]
+        ordered = sorted(self.known.all(Block), key=attrgetter("name", "version"))
+        newest = {block.name: block for block in ordered}
+        return [block for block in newest.values() if block.text]
 
     def blocks(self, name: str) -> list[Block]:
         """Return the versions of a block, oldest first; after :meth:`look`."""
-        return [block for block in self.known.all(Block) if block.name == name]
+        found = (block for block in self.known.all(Block) if block.name == name)
+        return sorted(found, key=attrgetter("version"))
 
     def read_up_to(self, conversation: str) -> ReadUpTo:
         """Return how far a conversation was read; after :meth:`look`."""

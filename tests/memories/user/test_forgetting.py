@@ -359,6 +359,18 @@ async def test_blocks_that_are_too_large_or_too_many_are_not_loaded() -> None:
     assert await other.blocks() == await user.blocks()
 
 
+async def test_an_old_version_of_a_block_that_is_loaded_is_not_the_newest() -> None:
+    user = UserMemory()
+    await user.edit_block("project", "A house by the sea")
+    exported = await user.export()
+    await user.edit_block("project", "A garden")
+    await user.forget(text="by the sea")
+    await user.load(exported)
+    assert [block.text for block in await user.blocks()] == ["A garden"]
+    assert [block.version for block in await user.block_history("project")] == [1, 2]
+    assert (await user.edit_block("project", "A pond", expect=2)).version == 3
+
+
 async def test_what_is_known_is_exported_and_loaded() -> None:
     user, other = UserMemory(), UserMemory()
     await user.remember("Lives in Paris", slot="home", source=said("I live in Paris", 1))
