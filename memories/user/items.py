@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    Field,
+    ValidationError,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from agent_brain.memories.errors import JournalError
@@ -58,6 +65,8 @@ class ReadUpTo(BaseModel, frozen=True, extra="forbid"):
 class Exported(BaseModel, frozen=True):
     """What is known about a user, as JSON data: see :meth:`UserMemory.export`.
 
+    It has facts or blocks.
+
     Attributes:
         version: The version of the format.
         facts: The facts.
@@ -66,9 +75,15 @@ class Exported(BaseModel, frozen=True):
     """
 
     version: Literal[1]
-    facts: list[Fact]
-    blocks: list[Block]
+    facts: list[Fact] = []
+    blocks: list[Block] = []
     again: list[Again] = []
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if not {"facts", "blocks"} & self.model_fields_set:
+            raise PydanticCustomError("nothing", "It has neither facts nor blocks")
+        return self
 
 
 _RECORDS: dict[str, type[BaseModel]] = {

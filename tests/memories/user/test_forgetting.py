@@ -382,6 +382,10 @@ async def test_what_is_known_is_exported_and_loaded() -> None:
     assert await other.export() == exported
     with pytest.raises(MemoryUseError, match="version 1"):
         await other.load({"version": 2})
+    with pytest.raises(MemoryUseError, match="neither facts nor blocks"):
+        await other.load({"version": 1})
+    for part in ("facts", "blocks"):
+        assert await other.load({"version": 1, part: exported[part]}) == 0
     with pytest.raises(MemoryUseError, match="takes what export"):
         await other.load({"version": 1, "facts": [{"text": "x"}]})
 
