@@ -15,7 +15,7 @@ from agent_brain.memories.errors import JournalConflictError, JournalError, Leas
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.journal.entry import Entry
 from agent_brain.memories.sessions.listing import is_resumable, last_control
-from agent_brain.memories.store.session import session_key
+from agent_brain.memories.store.session import listed_key, responses_key, session_key
 from agent_brain.serving.branches import Branch
 
 TITLE_LENGTH = 80
@@ -96,7 +96,7 @@ class Catalog:
         self, owner: str | None, *, limit: int | None, after: str | None, search: str
     ) -> list[SessionInfo]:
         """Return sessions of ``owner``, the last changed first; see :meth:`Sessions.list`."""
-        records = await self._journal.records(_key(owner, "")[: -len('""]}')])
+        records = await self._journal.records(listed_key("", owner)[: -len('""]}')])
         places = sorted((_milliseconds(record.updated), record.key) for record in records)
         last = None if after is None else _place(owner, after)
         found: list[SessionInfo] = []
@@ -130,7 +130,7 @@ class Catalog:
 
     async def get(self, owner: str | None, session: str) -> SessionInfo | None:
         """Return the session of that ID, if ``owner`` has one."""
-        return await self._read(_key(owner, session))
+        return await self._read(listed_key(session, owner))
 
     async def note(
         self, owner: str | None, info: SessionInfo, *, changes: Collection[str] = ()
@@ -142,7 +142,7 @@ class Catalog:
             info: The session. If it is known, its title and its origin stay.
             changes: The fields of a session that is known to change, and nothing else.
         """
-        key = _key(owner, info.id)
+        key = listed_key(info.id, owner)
         last = 0
         while True:
             old = await self._journal.read(key)
@@ -167,7 +167,7 @@ class Catalog:
         others = [each for each in await self.chat(owner, chat) if each != session]
         if chat == session and others:
             await self._begin_with(owner, others, chat)
-        await self._journal.delete(_key(owner, session))
+        await self._journal.delete(listed_key(session, owner))
         await self._journal.delete(responses_key(session_key(session, owner)))
         if chat == session or not others:
             await self._journal.delete(_branches_key(owner, chat))
@@ -233,23 +233,11 @@ def _place(owner: str | None, cursor: str) -> tuple[int, str]:
     moment, _, session = cursor.partition(".")
     if not (moment.isascii() and moment.isdecimal() and len(moment) < 18 and session):
         raise BrainUseError(f"after={cursor[:100]!r}: give the cursor of a session in the list")
-    return int(moment), _key(owner, session)
-
-
-def _key(owner: str | None, session: str) -> str:
-    return json.dumps({"session": [owner, session]}, ensure_ascii=False)  # memories' keys are lists
+    return int(moment), listed_key(session, owner)
 
 
 def _branches_key(owner: str | None, chat: str) -> str:
     return json.dumps({"branches": [owner, chat]}, ensure_ascii=False)
-
-
-def responses_key(session: str) -> str:
-    """Return the key of what is kept of the responses of a session, by the key of the session.
-
-    It has the calls that were approved in copies, and where responses were cut.
-    """
-    return json.dumps({"approved": session}, ensure_ascii=False)
 
 
 def _changed(known: SessionInfo, info: SessionInfo, fields: Collection[str]) -> SessionInfo:

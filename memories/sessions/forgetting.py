@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
 from inspect import isawaitable
@@ -18,7 +17,7 @@ from agent_brain.memories.sessions.redaction import redact
 from agent_brain.memories.store.choice import forgettable
 from agent_brain.memories.store.expiry import utc_now
 from agent_brain.memories.store.filters import ForgetOptions
-from agent_brain.memories.store.session import USER_SESSION, session_key
+from agent_brain.memories.store.session import USER_SESSION, listed_key, session_key
 from agent_brain.memories.stored import StoredMemory
 from agent_brain.memories.views.calls import Calls
 from agent_brain.memories.views.everything import Everything
@@ -90,7 +89,7 @@ async def forget_in_sessions(
             await forget_known(journal, tenant, str(choice.text))
         prefix = tenant_prefix(tenant)
         keys = {session_key(name, tenant) for name in (*names, USER_SESSION)}
-        listed = json.dumps({"session": [tenant, ""]}, ensure_ascii=False)[: -len('""]}')]
+        listed = listed_key("", tenant)[: -len('""]}')]
         for key in (*await journal.sessions(prefix), *await journal.sessions(listed)):
             if key not in keys:
                 await redact(journal, key, choice.parts)

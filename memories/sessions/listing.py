@@ -20,8 +20,10 @@ from agent_brain.memories.store.session import (
     USER_SESSION,
     as_rows,
     delete_key,
+    listed_key,
     names_in,
     read_session_key,
+    responses_key,
     session_key,
 )
 
@@ -78,7 +80,7 @@ async def list_sessions(
 
 
 async def delete_session(journal: Journal, session: str, *, tenant: str | None = None) -> int:
-    """Remove a session from a journal, with all that it has of it.
+    """Remove a session from a journal, with all that it and a server's list have of it.
 
     Args:
         journal: The journal.
@@ -88,7 +90,10 @@ async def delete_session(journal: Journal, session: str, *, tenant: str | None =
     Returns:
         How many entries it had; 0 if there is no such session.
     """
-    return await delete_key(journal, session_key(session, tenant))
+    key = session_key(session, tenant)
+    for beside in (listed_key(session, tenant), responses_key(key)):
+        await journal.delete(beside)
+    return await delete_key(journal, key)
 
 
 def is_session(key: str) -> bool:

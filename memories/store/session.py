@@ -53,6 +53,19 @@ def read_session_key(key: str) -> tuple[str, str | None]:
     return session, tenant
 
 
+def listed_key(session: str, tenant: str | None = None) -> str:
+    """Return the key of what a server lists of a session; those of memories are lists."""
+    return json.dumps({"session": [tenant, session]}, ensure_ascii=False)
+
+
+def responses_key(session: str) -> str:
+    """Return the key of what is kept of the responses of a session, by the key of the session.
+
+    It has the calls that were approved in copies, and where responses were cut.
+    """
+    return json.dumps({"approved": session}, ensure_ascii=False)
+
+
 def long_term_session(session: str) -> str:
     """Return the name of the session with the long-term memory of a layered memory by name."""
     return json.dumps([session, LONG])

@@ -6,6 +6,8 @@ from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
+from operator import attrgetter
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import AwareDatetime, BaseModel, Field, ValidationError
 
@@ -24,10 +26,20 @@ from agent_brain.memories.user.facts import (
     Source,
     as_name,
 )
-from agent_brain.memories.user.origins import has_quote, origin_of, own_words
+from agent_brain.memories.user.origins import (
+    LEAST_WORDS,
+    has_quote,
+    origin_of,
+    own_words,
+    speaker_of,
+    words_of,
+)
 from agent_brain.memories.user.quoting import data_in
-from agent_brain.memories.user.stating import states
+from agent_brain.memories.user.stating import said_in, states
 from agent_brain.memories.user.wording import Said, lowered, said_by
+
+if TYPE_CHECKING:
+    from agent_brain.memories.user.log import UserLog
 
 QUOTED = 300  # letters of a message that a fact keeps
 
@@ -73,6 +85,23 @@ class Draft(BaseModel, frozen=True, extra="ignore"):
     valid_to: AwareDatetime | None = None
     expires_at: AwareDatetime | None = None
 
+    def as_fact(self, sources: tuple[Source, ...], origin: Origin, now: datetime) -> Fact:
+        """Return the fact with what was found out about it.
+
+        Args:
+            sources: The messages that say so.
+            origin: Whose words it rests on.
+            now: The time; it was said by then.
+
+        Raises:
+            ValidationError: A field makes no sense.
+        """
+        said_at = max((each.at for each in sources if each.at is not None), default=now)
+        stated = self.model_dump(exclude={"sources"}, exclude_none=True)
+        return Fact(
+            **stated, sources=sources, origin=origin, said_at=min(said_at, now), recorded_at=now
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
@@ -98,7 +127,8 @@ class Batch:
         conversation: Its name; None if it has none.
         names: The user's names, where several people speak.
         seen: Other messages that whoever makes the drafts may have read; no source.
-        strict: Whether a fact has to be in the user's words in every case.
+        by: Who makes the drafts. A program may use words of its own; a model that acts in a turn
+            has to use the user's in every case.
     """
 
     messages: Sequence[Message]
@@ -106,7 +136,7 @@ class Batch:
     conversation: str | None = None
     names: Collection[str] = ()
     seen: Sequence[Message] = field(default=(), repr=False)
-    strict: bool = field(default=False, repr=False)
+    by: Literal["program", "extractor", "model"] = field(default="extractor", repr=False)
 
     @cached_property
     def by_id(self) -> Mapping[str, Message]:
@@ -127,7 +157,8 @@ class Batch:
                 said += [said_by(data, Origin.DOCUMENT) for data in [data_in(m.content)] if data]
             else:  # a summary, or a system message, is no source but may say what a page says
                 repeats = m.role is Role.ASSISTANT and m.sent_from is None
-                said.append(said_by(m.content, whose or Origin.ASSISTANT, repeats=repeats))
+                others = max(Origin.ASSISTANT, speaker_of(m, self.names), key=attrgetter("rank"))
+                said.append(said_by(m.content, whose or others, repeats=repeats))
         return [each for each in said if each.words]
 
 
@@ -143,9 +174,9 @@ def checked_fact(
         now: The time.
     """
     cited = [(batch.by_id.get(each.message), each.quote) for each in draft.sources]
-    if not cited or any(message is None for message, _ in cited):
-        return Refusal(draft.text, "no source")
     messages = [(message, quote) for message, quote in cited if message is not None]
+    if not cited or len(messages) < len(cited):
+        return Refusal(draft.text, "no source")
     if any(not quote.strip() or not has_quote(m.content, quote) for m, quote in messages):
         return Refusal(draft.text, "not quoted")
     origins = [origin_of(message, quote, batch.names) for message, quote in messages]
@@ -155,28 +186,13 @@ def checked_fact(
     origin = max(found, key=lambda each: (each.rank, each))  # who is trusted least
     if origin in OWN:
         origin = _own_origin(draft, messages, batch)
-    said_at = min(max(message.created_at for message, _ in messages), now)
-    sources = [
-        Source(
-            message=m.id, quote=cut_line(quote, QUOTED), session=batch.conversation, at=m.created_at
-        )
-        for m, quote in messages
-    ]
-    fields = draft.model_dump(exclude={"sources", "valid_from"})
-    if draft.valid_from is not None:
-        fields["valid_from"] = draft.valid_from
-    fields |= {
-        "replaces": [i for i in draft.replaces if i in known],
+    sources = tuple(_source(message, quote, batch) for message, quote in messages)
+    changes = {
+        "replaces": tuple(i for i in draft.replaces if i in known),
         "slot": (draft.slot or "").strip() or None,
     }
     try:
-        return Fact(
-            **fields,
-            sources=tuple(sources),
-            origin=origin,
-            said_at=said_at,
-            recorded_at=now,
-        )
+        return draft.model_copy(update=changes).as_fact(sources, origin, now)
     except ValidationError as error:
         if any(problem["type"] == INSTRUCTION for problem in error.errors()):
             return Refusal(draft.text, "instruction")
@@ -190,8 +206,10 @@ def _own_origin(draft: Draft, messages: Sequence[tuple[Message, str]], batch: Ba
     said_at = messages[-1][0].created_at
     if not any(is_stated(draft, text, quote, said_at) for text, quote in own):
         said = ""  # "yes": the words are somebody else's
+    if batch.by == "program":
+        return Origin.USER if said else Origin.ASSISTANT
     titles = [draft.slot or "", "" if draft.about == USER else draft.about]
-    return lowered(draft.text, titles, said, batch.others, strict=batch.strict)
+    return lowered(draft.text, titles, said, batch.others, strict=batch.by == "model")
 
 
 def is_stated(fact: Draft | Fact, own: str, quote: str, said_at: datetime) -> bool:
@@ -208,23 +226,26 @@ def is_stated(fact: Draft | Fact, own: str, quote: str, said_at: datetime) -> bo
     return states(own, quote, fact.text, of_user=as_name(fact.about) == USER, now=now)
 
 
-def known_as(fact: Fact, alike: Iterable[Fact], known: Mapping[str, Fact]) -> Fact | None:
-    """Return the fact that says the same: from the same message, or one that holds since before.
+def held_as(
+    fact: Fact, log: UserLog, added: Iterable[Fact] = ()
+) -> tuple[Fact | None, list[Again]]:
+    """Return the fact that says the same, if one does, and what is stored as it was said again.
+
+    That is one from the same message, or one that holds since before.
 
     Args:
         fact: A new fact.
-        alike: The facts in the same words.
-        known: All facts by ID.
+        log: What is known.
+        added: Facts that are to be stored before it.
     """
-    cited = {source.message for source in fact.sources}
+    known, cited = log.facts(), {source.message for source in fact.sources}
     ends = any(i in known and known[i].status in ("current", "planned") for i in fact.replaces)
-    same = [
-        other
-        for other in alike
-        if cited & {source.message for source in other.sources}
-        or (not ends and _covers(other, fact))
-    ]
-    return same[-1] if same else None
+    same = None
+    for other in [*log.known.said_as(fact), *(each for each in added if each.said == fact.said)]:
+        from_same = cited & {source.message for source in other.sources}
+        if from_same or (not ends and _covers(other, fact)):
+            same = other
+    return same, [] if same is None else _said_again(fact, same, log.known.again(same.id))
 
 
 def _covers(other: Fact, fact: Fact) -> bool:
@@ -240,7 +261,7 @@ def _covers(other: Fact, fact: Fact) -> bool:
     )
 
 
-def said_again(fact: Fact, same: Fact, noted: Collection[Again]) -> list[Again]:
+def _said_again(fact: Fact, same: Fact, noted: Collection[Again]) -> list[Again]:
     """Return what is stored if a known fact was said again, by another message or at a later time.
 
     Args:
@@ -258,3 +279,33 @@ def said_again(fact: Fact, same: Fact, noted: Collection[Again]) -> list[Again]:
     at = max(fact.said_at, same.said_at)
     again = Again(fact=same.id, at=at, sources=fact.sources)
     return [again] if new and alike else []
+
+
+def heard_again(message: Message, fact: Fact, batch: Batch, now: datetime | None) -> Again | None:
+    """Return that the user says by a message that a fact of the user's own still holds.
+
+    Args:
+        message: The message.
+        fact: The fact.
+        batch: What was read.
+        now: The time; None if something new was read too: the extractor says what holds since when,
+            and the message is only a source.
+    """
+    own = own_words(message, batch.names)
+    if fact.origin not in OWN or message.id in {source.message for source in fact.sources}:
+        return None
+    told = (fact.text, *(each.quote for each in fact.sources))
+    quotes = (q for q in told if len(words_of(q)) >= LEAST_WORDS and has_quote(own, q))
+    quote = own if said_in(message.content, [fact]) else next(quotes, "")
+    if not quote or not is_stated(fact, own, quote, message.created_at):
+        return None
+    source = _source(message, quote, batch)
+    since = fact.said_at if now is None else max(min(message.created_at, now), fact.said_at)
+    return Again(fact=fact.id, at=since, sources=(source,))
+
+
+def _source(message: Message, quote: str, batch: Batch) -> Source:
+    quote = cut_line(quote, QUOTED)
+    return Source(
+        message=message.id, quote=quote, session=batch.conversation, at=message.created_at
+    )

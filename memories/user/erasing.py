@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Iterable
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import BaseModel
@@ -23,8 +24,9 @@ from agent_brain.memories.store.erasure import LEAST_LETTERS
 from agent_brain.memories.store.filters import ForgetOptions, checked_text
 from agent_brain.memories.store.session import USER_SESSION, session_key
 from agent_brain.memories.user.facts import USER, Again, Ended, Fact, Origin, Source
+from agent_brain.memories.user.items import Block, ReadUpTo
 from agent_brain.memories.user.learning import drop_forgotten
-from agent_brain.memories.user.log import Block, ReadUpTo, UserLog
+from agent_brain.memories.user.log import UserLog
 from agent_brain.memories.user.origins import LEAST_WORDS, has_quote, words_of
 
 if TYPE_CHECKING:
@@ -35,10 +37,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What is to be forgotten: one of these.
+    """What is to be forgotten: one of the choices of :meth:`UserMemory.forget`.
 
     Attributes:
         messages: The IDs of the messages of the conversation.
+        facts: The facts that it takes; see :func:`look`.
     """
 
     fact_id: str | None = None
@@ -48,16 +51,21 @@ class Chosen:
     conversation: str | None = None
     everything: bool = False
     messages: frozenset[str] = frozenset()
+    facts: tuple[Fact, ...] = ()
 
     def __post_init__(self) -> None:
-        names = (field.name for field in fields(self) if field.name != "messages")
-        given = [name for name in names if getattr(self, name)]
+        if not isinstance(self.everything, bool):
+            raise MemoryUseError(f"forget(everything={self.everything!r}): True or False")
+        names = ("fact_id", "text", "slot", "about", "conversation")
+        texts = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        given = [name for name, value in texts.items() if checked_text(f"forget({name}=)", value)]
+        given += ["everything"] if self.everything else []
         if len(given) != 1:
             raise MemoryUseError(
                 "forget() takes one choice: a fact's ID, text=, slot=, about=, conversation= or "
                 f"everything=True, not {' and '.join(given) or 'nothing'}"
             )
-        if self.text is not None and len(checked_text("text=", self.text).strip()) < LEAST_LETTERS:
+        if self.text and len(self.text.strip()) < LEAST_LETTERS:
             raise MemoryUseError(
                 f"text={self.text!r} is too short: it needs at least {LEAST_LETTERS} characters"
             )
@@ -90,30 +98,47 @@ class Chosen:
             if source.session != self.conversation and source.message not in self.messages
         )
 
+    @property
+    def cited(self) -> set[str]:
+        """The IDs of the messages that the facts cite."""
+        return {source.message for fact in self.facts for source in fact.sources}
 
-async def look(user: UserMemory, choice: Chosen) -> list[Fact]:
-    """Return the facts that a choice takes.
+    @property
+    def texts(self) -> set[str]:
+        """The texts that are to be forgotten in sessions."""
+        texts = {self.text} if self.text else set[str]()
+        return texts.union(*([fact.text, *map(_quote, fact.sources)] for fact in self.facts))
+
+    def queries(self, cited: Collection[str], texts: Iterable[str]) -> list[ForgetOptions]:
+        """Return what is to be forgotten in sessions: messages, and what has one of the texts."""
+        told = [text for text in texts if text == self.text or len(words_of(text)) >= LEAST_WORDS]
+        which: list[ForgetOptions] = [{"where": lambda m: m.id in cited}] if cited else []
+        return [*which, *(ForgetOptions(text=text) for text in sorted(told))]
+
+
+def _quote(source: Source) -> str:
+    return source.quote.removesuffix("…")
+
+
+async def look(user: UserMemory, choice: Chosen) -> Chosen:
+    """Return a choice with the facts that it takes.
 
     Raises:
         MemoryUseError: There is no such fact.
     """
     await user.log.look()
-    chosen = _chosen(user.log, choice)
+    facts, told = user.log.facts(), user.log.known.statements
+    chosen = tuple(fact for fact in facts.values() if choice.takes(fact, told(fact.id)))
     if choice.fact_id is not None and not chosen:
         raise MemoryUseError(f"No fact has the ID {choice.fact_id!r}")
-    return chosen
+    return replace(choice, facts=chosen)
 
 
-def _chosen(log: UserLog, choice: Chosen) -> list[Fact]:
-    known = log.known
-    return [f for f in log.facts().values() if choice.takes(f, known.statements(f.id))]
-
-
-async def messages_of(user: UserMemory, choice: Chosen, chosen: Iterable[Fact]) -> set[str]:
+async def messages_of(user: UserMemory, choice: Chosen) -> set[str]:
     """Return the IDs of the messages that would be forgotten with facts, in all sessions."""
     if user.journal is None:
         return set()
-    queries = _queries(choice, _cited(chosen), _texts(choice, chosen))
+    queries = choice.queries(choice.cited, choice.texts)
     fits = [forgettable(None, query, user.clock()).fits for query in queries]
     said = _said_in(user, await sessions_of(user.journal, user.tenant))
     return {m.id async for m in said if any(fit(m) for fit in fits)}
@@ -140,21 +165,20 @@ async def forget(
     if user.journal is not None and choice.conversation is not None:
         said = _said_in(user, [choice.conversation])
         choice = replace(choice, messages=frozenset([message.id async for message in said]))
-    chosen = await look(user, choice)
-    await _keep_replaced(user.log, choice, chosen)
+    choice = await look(user, choice)
     if user.journal is not None:
         if choice.everything:
             await _delete(user.journal, await sessions_of(user.journal, user.tenant), user.tenant)
         else:
-            await _forget_in_sessions(user, choice, chosen, memory, running)
+            await _forget_in_sessions(user, choice, memory, running)
         if choice.conversation is not None:
             await _delete(user.journal, [choice.conversation], user.tenant)
     if choice.everything:
         await user.log.clear()
     else:
-        await _forget_here(user.log, choice, chosen)
+        await _forget_here(user.log, choice)
     await drop_forgotten(user)
-    return len(chosen)
+    return len(choice.facts)
 
 
 def _check_not_of_run(journal: Journal, choice: Chosen, running: Memory) -> None:
@@ -174,15 +198,11 @@ def _check_not_of_run(journal: Journal, choice: Chosen, running: Memory) -> None
 
 async def forget_known(journal: Journal, tenant: str | None, text: str) -> None:
     """Forget the facts and blocks that contain a text, if anything is known about the tenant."""
-    if not await journal.last(session_key(USER_SESSION, tenant)):
-        return
-    log = UserLog(journal=journal, tenant=tenant, session=USER_SESSION, shared=True)
-    async with log:
-        await log.look()
-        choice = Chosen(text=text)
-        chosen = _chosen(log, choice)
-        await _keep_replaced(log, choice, chosen)
-        await _forget_here(log, choice, chosen)
+    from agent_brain.memories.user.user_memory import UserMemory
+
+    if await journal.last(session_key(USER_SESSION, tenant)):
+        async with UserMemory(journal=journal, tenant=tenant) as user:
+            await _forget_here(user.log, await look(user, Chosen(text=text)))
 
 
 async def _delete(journal: Journal, sessions: Collection[str], tenant: str | None) -> None:
@@ -200,71 +220,34 @@ async def _delete(journal: Journal, sessions: Collection[str], tenant: str | Non
 
 
 async def _forget_in_sessions(
-    user: UserMemory,
-    choice: Chosen,
-    chosen: Iterable[Fact],
-    memory: MakeMemory | None,
-    running: Memory | None,
+    user: UserMemory, choice: Chosen, memory: MakeMemory | None, running: Memory | None
 ) -> None:
     from agent_brain.memories.sessions.forgetting import forget_in_sessions
 
     assert user.journal is not None
+    forget_each = partial(forget_in_sessions, user.journal, tenant=user.tenant, memory=memory)
     here = [] if running is None or running.session is None else [running.session]
-    cited, texts, others = _cited(chosen), _texts(choice, chosen), set[str]()
+    cited, texts, others = choice.cited, choice.texts, set[str]()
     if choice.conversation is not None:  # its forks have its messages too; it goes last itself
         others = {*await sessions_of(user.journal, user.tenant)} - {choice.conversation}
         cited |= choice.messages
-        texts = await _told_there_only(user, choice, chosen, others)
+        texts = await _told_there_only(user, choice, others)
         here.append(choice.conversation)
-    for each in _queries(choice, cited, texts):
+    for each in choice.queries(cited, texts):
         if running is not None and hasattr(running, "forget"):
             await cast("StoredMemory", running).forget(**each)
-        await forget_in_sessions(
-            user.journal,
-            tenant=user.tenant,
-            memory=memory,
-            without=[*here, USER_SESSION],
-            **each,
-        )
+        await forget_each(without=[*here, USER_SESSION], **each)
     if cited and choice.conversation is not None:  # what its memory has stored elsewhere
-        await forget_in_sessions(
-            user.journal,
-            tenant=user.tenant,
-            memory=memory,
-            without=others,
-            where=lambda m: m.id in cited,
-        )
+        await forget_each(without=others, where=lambda m: m.id in cited)
 
 
-def _cited(chosen: Iterable[Fact]) -> set[str]:
-    """Return the IDs of the messages that facts cite."""
-    return {source.message for fact in chosen for source in fact.sources}
-
-
-def _texts(choice: Chosen, chosen: Iterable[Fact]) -> set[str]:
-    """Return the texts that are to be forgotten in sessions."""
-    texts = {choice.text} if choice.text else set[str]()
-    for fact in chosen:
-        texts |= {fact.text, *(source.quote.removesuffix("…") for source in fact.sources)}
-    return texts
-
-
-def _queries(choice: Chosen, cited: Collection[str], texts: Iterable[str]) -> list[ForgetOptions]:
-    """Return what is to be forgotten in sessions."""
-    told = [text for text in texts if text == choice.text or len(words_of(text)) >= LEAST_WORDS]
-    which: list[ForgetOptions] = [{"where": lambda m: m.id in cited}] if cited else []
-    return [*which, *(ForgetOptions(text=text) for text in sorted(told))]
-
-
-async def _told_there_only(
-    user: UserMemory, choice: Chosen, chosen: Iterable[Fact], sessions: Iterable[str]
-) -> set[str]:
+async def _told_there_only(user: UserMemory, choice: Chosen, sessions: Iterable[str]) -> set[str]:
     """Return texts of a conversation that the user has not said in other sessions too."""
-    texts, kept = _texts(choice, chosen), set[str]()
+    texts, kept = choice.texts, set[str]()
     for fact in user.log.facts().values():
         left = choice.left(fact.sources)
         kept |= {source.message for source in left}
-        texts |= {s.quote.removesuffix("…") for s in fact.sources if s not in left}
+        texts |= {_quote(source) for source in fact.sources if source not in left}
     async for message in _said_in(user, sessions):
         own = message.role is Role.USER and "recalled" not in message.metadata
         if message.id not in choice.messages and (own or message.id in kept):
@@ -272,29 +255,13 @@ async def _told_there_only(
     return texts
 
 
-async def _keep_replaced(log: UserLog, choice: Chosen, chosen: Iterable[Fact]) -> None:
-    """Note that facts stay replaced whose successors are forgotten.
-
-    One that says the same in another conversation holds again.
-    """
-    going = {fact.id: fact for fact in chosen}
-    ended: dict[Any, list[str]] = {}
-    for fact in log.facts().values():
-        by = going.get(fact.replaced_by or "")
-        again = choice.conversation is not None and by is not None and by.said == fact.said
-        if fact.status == "replaced" and by is not None and fact.id not in going and not again:
-            ended.setdefault(fact.valid_to, []).append(fact.id)
-    notes: list[BaseModel] = [Ended(ids=tuple(ids), at=at) for at, ids in ended.items()]
-    if notes:
-        await log.write(lambda: notes)
-
-
-async def _forget_here(log: UserLog, choice: Chosen, chosen: Iterable[Fact]) -> None:
+async def _forget_here(log: UserLog, choice: Chosen) -> None:
     """Forget facts, and what blocks say of them."""
-    going = {fact.id for fact in chosen}
+    going = {fact.id: fact for fact in choice.facts}
+    await log.write(lambda: _left_replaced(log, choice, going))
     if choice.conversation is not None:
         await log.exchange(lambda: _with_sources_left(log, choice, going))
-    said = [set(words_of(fact.text)) for fact in chosen]
+    said = [set(words_of(fact.text)) for fact in choice.facts]
 
     def tells(message: Message) -> bool:
         item = log.known.item(message.id)
@@ -309,6 +276,20 @@ async def _forget_here(log: UserLog, choice: Chosen, chosen: Iterable[Fact]) -> 
         return message.id in going
 
     await log.forget(where=tells)
+
+
+def _left_replaced(log: UserLog, choice: Chosen, going: Mapping[str, Fact]) -> list[Ended]:
+    """Return notes that facts stay replaced whose successors are forgotten.
+
+    One that says the same in another conversation holds again.
+    """
+    ended: dict[Any, list[str]] = {}
+    for fact in log.facts().values():
+        by = going.get(fact.replaced_by or "")
+        again = choice.conversation is not None and by is not None and by.said == fact.said
+        if fact.status == "replaced" and by is not None and fact.id not in going and not again:
+            ended.setdefault(fact.valid_to, []).append(fact.id)
+    return [Ended(ids=tuple(ids), at=at) for at, ids in ended.items()]
 
 
 def _with_sources_left(

@@ -8,10 +8,10 @@ from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
 from operator import attrgetter
-from typing import Annotated, Final, Literal, Self, TypeAlias
+from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 from unicodedata import normalize
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, Field, model_validator
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from agent_brain.common.ids import new_id
@@ -62,19 +62,23 @@ OWN = frozenset((Origin.USER, Origin.PROGRAM))
 _UNSEEN = re.compile("[\x00\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
 
 
-def as_text(value: str) -> str:
-    """Return a text without characters that nobody sees."""
+def as_text(value: Any) -> Any:
+    """Return a text without characters that nobody sees; pydantic refuses what is no text."""
+    if not isinstance(value, str):
+        return value
     return (value if value.isprintable() else _UNSEEN.sub("", value)).strip()
 
 
-def as_name(value: str) -> str:
+def as_name(value: Any) -> Any:
     """Return a name in one form, so that no other spelling is another person or slot."""
+    if not isinstance(value, str):
+        return value
     name = " ".join(normalize("NFKC", as_text(value)).split())
     return USER if name.casefold() == USER else name
 
 
-_Name = Annotated[str, AfterValidator(as_name), Field(min_length=1, max_length=LONGEST_NAME)]
-_Text = Annotated[str, AfterValidator(as_text), Field(min_length=1, max_length=MOST_LETTERS)]
+_Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME), BeforeValidator(as_name)]
+_Text = Annotated[str, Field(min_length=1, max_length=MOST_LETTERS), BeforeValidator(as_text)]
 
 
 class Source(BaseModel, frozen=True, extra="forbid"):
@@ -205,14 +209,45 @@ class Ended(BaseModel, frozen=True, extra="forbid"):
 _when = attrgetter("said_at", "recorded_at")
 
 
-class _Fates:
-    """What has become of facts, by ID."""
+class _Outcomes:
+    """What has become of facts among themselves, by ID.
 
-    def __init__(self) -> None:
+    Args:
+        facts: The facts, in the order in which they were said.
+        renewed: Facts that were said again, with the time of that.
+        now: The time.
+    """
+
+    def __init__(self, facts: Iterable[Fact], renewed: Iterable[Fact], now: datetime) -> None:
         self.replaced: dict[str, Fact] = {}
         self.claims: dict[str, Fact] = {}
         self.disputes: dict[str, list[str]] = {}
         self.waiting: dict[str, list[Fact]] = {}  # what a plan replaces when its time has come
+        slots: dict[tuple[str, ...], list[Fact]] = {}
+        said = {fact.id: fact for fact in facts}
+        again = [fact for fact in renewed if fact.id in said]
+        for fact in sorted([*said.values(), *again], key=_when) if again else said.values():
+            if fact is not said[fact.id]:
+                self.renew(fact)
+            if fact.valid_to is None or fact.valid_to > min(fact.said_at, now):  # not of the past
+                value_of = fact.value_of
+                slots[value_of] = self.take(slots.get(value_of, []), fact)
+            for target in fact.replaces:
+                if (other := said.get(target)) is not None and other.id != fact.id:
+                    self.meet(*sorted((fact, other), key=_when))
+
+    def take(self, holders: list[Fact], fact: Fact) -> list[Fact]:
+        """Return the current facts of a slot when another one was said."""
+        if not holders:
+            return [fact]
+        holders = [holder for holder in holders if holder.id != fact.id]
+        if any(fact.origin.rank > holder.origin.rank for holder in holders):
+            self.meet(holders[-1], fact)
+            return holders
+        plans = [holder for holder in holders if holder.valid_from > fact.said_at]
+        if plans and any(self.repeats(fact, plan) for plan in plans):
+            return holders
+        return [*(holder for holder in holders if not self.meet(holder, fact)), fact]
 
     def dispute(self, one: Fact, other: Fact) -> None:
         self.disputes.setdefault(one.id, []).append(other.id)
@@ -266,6 +301,42 @@ class _Fates:
         if after is not None:
             self.meet(fact, after)
 
+    def of(self, fact: Fact, now: datetime, ended: datetime | None, *, planned: bool) -> Fact:
+        """Return a fact with what has become of it.
+
+        Args:
+            fact: The fact.
+            now: The time.
+            ended: When it ended, if what has replaced it was forgotten.
+            planned: Whether its time is still to come.
+        """
+        by, claim = self.replaced.get(fact.id), self.claims.get(fact.id)
+        changes: dict[str, object] = {}
+        if by is not None:
+            later = by.valid_from > fact.valid_from
+            end = by.valid_from if later else max(by.said_at, fact.valid_from)
+            changes = {
+                "status": "replaced",
+                "replaced_by": by.id,
+                "replaced_at": by.recorded_at,
+                "valid_to": min(end, fact.valid_to or end),
+            }
+        elif claim is not None:
+            changes = {"status": "claim", "replaced_by": claim.id}
+        elif ended is not None and ended <= now:
+            changes = {"status": "ended", "valid_to": min(ended, fact.valid_to or ended)}
+        elif (fact.valid_to is not None and fact.valid_to <= now) or (
+            fact.expires_at is not None and fact.expires_at <= now
+        ):
+            changes = {"status": "ended"}
+        else:
+            if fact.id in self.disputes:
+                disputed = [i for i in self.disputes[fact.id] if i not in self.replaced]
+                changes |= {"disputed_by": tuple(disputed)} if disputed else {}
+            if fact.origin.rank > 0 or planned:
+                changes["status"] = "claim" if fact.origin.rank > 0 else "planned"
+        return fact.model_copy(update=changes) if changes else fact
+
 
 def resolve(
     facts: Iterable[Fact],
@@ -293,86 +364,10 @@ def resolve(
         if each.fact in known and each.at > known[each.fact].said_at
     ]
     planned = {i for i, fact in known.items() if fact.is_planned(now)}
-    begun = [fact for i, fact in known.items() if i not in planned]
-    fates = _fates(begun, known, renewed, now)
-    coming = _fates(known.values(), known, renewed, now) if planned else fates
-    ended = ended or {}
+    begun = _Outcomes((fact for i, fact in known.items() if i not in planned), renewed, now)
+    coming = _Outcomes(known.values(), renewed, now) if planned else begun
+    over = ended or {}
     return {
-        i: _fated(fact, coming if i in planned else fates, now, ended.get(i), planned=i in planned)
+        i: (coming if i in planned else begun).of(fact, now, over.get(i), planned=i in planned)
         for i, fact in known.items()
     }
-
-
-def _fates(
-    facts: Iterable[Fact], known: Mapping[str, Fact], renewed: Iterable[Fact], now: datetime
-) -> _Fates:
-    """Return what becomes of facts, which are in order, among themselves."""
-    fates = _Fates()
-    slots: dict[tuple[str, ...], list[Fact]] = {}
-    said = {fact.id: fact for fact in facts}
-    again = [fact for fact in renewed if fact.id in said]
-    for fact in sorted([*said.values(), *again], key=_when) if again else said.values():
-        if fact is not known[fact.id]:
-            fates.renew(fact)
-        if not _was_over(fact, now):
-            value_of = fact.value_of
-            slots[value_of] = _in_slot(fates, slots.get(value_of, []), fact)
-        for target in fact.replaces:
-            if (other := said.get(target)) is not None and other.id != fact.id:
-                fates.meet(*sorted((fact, other), key=_when))
-    return fates
-
-
-def _in_slot(fates: _Fates, holders: list[Fact], fact: Fact) -> list[Fact]:
-    """Return the current facts of a slot when another one was said."""
-    if not holders:
-        return [fact]
-    holders = [holder for holder in holders if holder.id != fact.id]
-    if any(fact.origin.rank > holder.origin.rank for holder in holders):
-        for holder in holders[-1:]:
-            fates.meet(holder, fact)
-        return holders
-    plans = [holder for holder in holders if holder.valid_from > fact.said_at]
-    if plans and any(fates.repeats(fact, plan) for plan in plans):
-        return holders
-    left = [holder for holder in holders if not fates.meet(holder, fact)]
-    return [*left, fact]
-
-
-def _was_over(fact: Fact, now: datetime) -> bool:
-    """Return whether a fact was of the past when it was said."""
-    return fact.valid_to is not None and fact.valid_to <= min(fact.said_at, now)
-
-
-def _fated(
-    fact: Fact, fates: _Fates, now: datetime, ended: datetime | None, *, planned: bool
-) -> Fact:
-    by = fates.replaced.get(fact.id)
-    claim = fates.claims.get(fact.id)
-    disputes = fates.disputes.get(fact.id, ())
-    changes: dict[str, object] = {}
-    if claim is not None and by is None:
-        changes = {"status": "claim", "replaced_by": claim.id}
-    elif by is not None:
-        later = by.valid_from > fact.valid_from
-        end = by.valid_from if later else max(by.said_at, fact.valid_from)
-        changes = {
-            "status": "replaced",
-            "replaced_by": by.id,
-            "replaced_at": by.recorded_at,
-            "valid_to": min(end, fact.valid_to or end),
-        }
-    elif ended is not None and ended <= now:
-        changes = {"status": "ended", "valid_to": min(ended, fact.valid_to or ended)}
-    elif (fact.valid_to is not None and fact.valid_to <= now) or (
-        fact.expires_at is not None and fact.expires_at <= now
-    ):
-        changes = {"status": "ended"}
-    else:
-        disputed = tuple(i for i in disputes if i not in fates.replaced) if disputes else ()
-        changes = {"disputed_by": disputed} if disputed else {}
-        if fact.origin.rank > 0:
-            changes["status"] = "claim"
-        elif planned:
-            changes["status"] = "planned"
-    return fact.model_copy(update=changes) if changes else fact

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from agent_brain.common.aio import is_being_cancelled
@@ -11,30 +10,14 @@ from agent_brain.common.text import count_tokens
 from agent_brain.memories.base import Memory
 from agent_brain.memories.errors import MemoryDefinitionError
 from agent_brain.memories.message import Message
-from agent_brain.memories.user.facts import LIVE
 from agent_brain.memories.user.learning import Learned, check_tenant, tell_learned
-from agent_brain.memories.user.rendering import (
-    CLAIMS,
-    FITTING,
-    PROFILE,
-    RULES,
-    SAID,
-    Brief,
-    block_text,
-)
+from agent_brain.memories.user.rendering import brief_of
 from agent_brain.memories.wrapper import WrappingMemory
 
 if TYPE_CHECKING:
     from agent_brain.memories.user.user_memory import UserMemory
 
 log = get_logger(__name__)
-FACTS, MESSAGES = 10, 5  # that fit the goal, at most
-
-
-def quoted_in(messages: Iterable[Message]) -> set[str]:
-    """Return the IDs of the messages that are quoted in what was recalled."""
-    lists = (message.metadata.get("recalled") for message in messages)
-    return {str(each) for ids in lists if isinstance(ids, list) for each in ids}
 
 
 class UserAwareMemory(WrappingMemory):
@@ -80,7 +63,7 @@ class UserAwareMemory(WrappingMemory):
         state = [message.id for message in goal], self.user.log.known.version
         if self._shown[0] != state:
             with self.work_for("user"):
-                brief = await self._brief(asked, [*context, *goal])
+                brief = await brief_of(self.user, asked, [*context, *goal])
             shown = Message.user(brief.text, id=f"user:{goal[-1].id}", metadata={"recalled": []})
             self._shown = state, shown if brief.text else None
             if brief.items:
@@ -91,25 +74,6 @@ class UserAwareMemory(WrappingMemory):
             return context
         at = next((i for i, m in enumerate(context) if m.id == goal[-1].id), 0)
         return [*context[:at], message, *context[at:]]
-
-    async def _brief(self, asked: str, conversation: Sequence[Message]) -> Brief:
-        user, brief = self.user, Brief()
-        own = user.profile()
-        rules = [fact for fact in own if fact.kind == "instruction"]
-        left = brief.add(RULES, rules, user.profile_tokens)
-        brief.add(PROFILE, own, left)
-        brief.sections.append(("", [block_text(block) for block in user.log.newest_blocks()]))
-        if not asked.strip():
-            return brief
-        found = await user.fitting(asked, 2 * FACTS, LIVE)
-        fitting = [fact for fact in found if fact.id not in brief.shown][:FACTS]
-        claims = [fact for fact in fitting if fact.status == "claim"]
-        left = brief.add(FITTING, (f for f in fitting if f not in claims), user.recall_tokens)
-        left = brief.add(CLAIMS, claims, left)
-        told = brief.sources | quoted_in(conversation)
-        held = [message.id for message in conversation]  # copies of it, and what it is one of, too
-        brief.add(SAID, await user.messages(asked, MESSAGES, told, conversation=held), left)
-        return brief
 
     async def learn(self) -> Learned:
         """Learn what is new in this conversation, as :meth:`UserMemory.learn` does."""

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeVar, cast
 
 from pydantic import BaseModel
 
+from agent_brain.memories.message import Message
 from agent_brain.memories.user.facts import Again, Ended, Fact, resolve
+from agent_brain.memories.user.items import as_item
+from agent_brain.memories.views.base import View
 
 T = TypeVar("T", bound=BaseModel)
 NEVER = datetime.max.replace(tzinfo=UTC)
 
 
-class Known:
+class Known(View):
     """Items by kind, and the facts among them with what has become of each.
 
     When something is added or removed, or time passes, only those facts are looked at again that it
@@ -24,8 +27,40 @@ class Known:
         version: Grows when something changes.
     """
 
+    tail = 0
+
     def __init__(self) -> None:
         self.version = 0
+        self.reset()
+
+    def reset(self) -> None:
+        """As :meth:`View.reset`."""
+        self._unread = True  # the log may have any number of other messages than these:
+        self._changes: list[tuple[Message, bool]] = []  # whether they are there, in order
+
+    def add(self, messages: Sequence[Message]) -> None:
+        """As :meth:`View.add`."""
+        self._changes += ((message, True) for message in messages)
+
+    def remove(self, messages: Sequence[Message]) -> None:
+        """As :meth:`View.remove`."""
+        self._changes += ((message, False) for message in messages)
+
+    def look(self) -> None:
+        """Take up what has changed."""
+        changes: Iterable[tuple[Message, bool]] = self._changes
+        if self._unread:
+            self._clear()
+            changes = ((message, True) for message in self.log)
+        for message, there in changes:
+            if not there:
+                self._remove(message.id)
+            elif (item := as_item(message)) is not None:
+                self._add(message.id, item)
+        self._unread, self._changes = False, []
+
+    def _clear(self) -> None:
+        self.version += 1
         self._items: dict[type[BaseModel], dict[str, BaseModel]] = {}  # by the IDs of messages
         self._facts: dict[str, Fact] = {}  # resolved, in the order in which they were said
         self._places: dict[str, tuple[datetime, datetime, int]] = {}  # in that order
@@ -53,31 +88,26 @@ class Known:
 
     # Changing
 
-    def add(self, message_id: str, item: BaseModel) -> None:
-        """Add what a message stores."""
+    def _add(self, message_id: str, item: BaseModel) -> None:
         self._items.setdefault(type(item), {})[message_id] = item
         self._added += 1
         self.version += 1
-        if isinstance(item, Fact):  # most are
-            self._changed.add(item.id)
+        if isinstance(item, Fact | Again):  # most are
+            fact_id = item.id if isinstance(item, Fact) else item.fact
+            self._changed.add(fact_id)
+            for source in item.sources:
+                self._cited.setdefault(source.message, {})[message_id] = fact_id
+        if isinstance(item, Fact):
             self._places[item.id] = item.said_at, item.recorded_at, self._added
             for shared in (item.value_of, *item.replaces):
                 self._related.setdefault(shared, {})[item.id] = None
-            self._cite(message_id, item.id, item)
         elif isinstance(item, Again):
             self._again.setdefault(item.fact, {})[self._added] = item
-            self._changed.add(item.fact)
-            self._cite(message_id, item.fact, item)
         elif isinstance(item, Ended):
             self._ended |= dict.fromkeys(item.ids, item.at)
             self._changed.update(item.ids)
 
-    def _cite(self, message_id: str, fact_id: str, item: Fact | Again) -> None:
-        for source in item.sources:
-            self._cited.setdefault(source.message, {})[message_id] = fact_id
-
-    def remove(self, message_id: str) -> None:
-        """Remove what a message stores."""
+    def _remove(self, message_id: str) -> None:
         kind = next((kind for kind, of in self._items.items() if message_id in of), None)
         if kind is None:
             return

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import dataclass, fields, replace
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from pydantic import BaseModel
 
-from agent_brain.common.text import cut_line
 from agent_brain.memories.base import Memory
 from agent_brain.memories.branches.forgetting import stored_in
 from agent_brain.memories.errors import MemoryUseError
@@ -21,18 +19,15 @@ from agent_brain.memories.messages import MessagesMemory
 from agent_brain.memories.store.session import session_key
 from agent_brain.memories.stored import StoredMemory
 from agent_brain.memories.user.checking import (
-    QUOTED,
     Batch,
     Draft,
     Refusal,
     checked_fact,
-    is_stated,
-    known_as,
-    said_again,
+    heard_again,
+    held_as,
 )
-from agent_brain.memories.user.facts import LIVE, OWN, Again, Fact, Source
-from agent_brain.memories.user.log import ReadUpTo
-from agent_brain.memories.user.origins import LEAST_WORDS, has_quote, own_words, words_of
+from agent_brain.memories.user.facts import LIVE, Again, Fact
+from agent_brain.memories.user.items import ReadUpTo
 from agent_brain.memories.user.stating import said_in, says_something
 from agent_brain.memories.wrapper import offers
 
@@ -71,13 +66,7 @@ class Learned:
         return Counter(refusal.reason.partition(":")[0] for refusal in self.refused)
 
     def __add__(self, other: Learned) -> Learned:
-        return Learned(
-            self.messages + other.messages,
-            self.calls + other.calls,
-            self.facts + other.facts,
-            self.refused + other.refused,
-            self.replaced + other.replaced,
-        )
+        return Learned(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
 
 
 @dataclass(frozen=True)
@@ -126,22 +115,22 @@ async def opened(
         MemoryUseError: There is no such session, or it is of another tenant.
     """
     await user.log.look()
-    if not isinstance(conversation, str):
+    if isinstance(conversation, str):
+        if user.journal is None:
+            raise MemoryUseError(
+                f"learn({conversation!r}) reads a session of the journal, and this user's memory "
+                "has none: pass the memory of the conversation"
+            )
+        session, tenant, journal = conversation, user.tenant, user.journal
+    else:
         check_tenant(user, conversation)
-        journal = cast("Journal | None", getattr(conversation, "journal", None))
-        if journal is None or conversation.session is None:
+        held = cast("Journal | None", getattr(conversation, "journal", None))
+        if held is None or conversation.session is None:
             yield Conversation(user.name_of(conversation), conversation)
             return
-        session, same = conversation.session, user.journal is None or journal.same_as(user.journal)
-        name = session if same else f"{session} (in another journal)"
-    elif user.journal is None:
-        raise MemoryUseError(
-            f"learn({conversation!r}) reads a session of the journal, and this user's memory has "
-            "none: pass the memory of the conversation"
-        )
-    else:
-        name, session, journal = conversation, conversation, user.journal
-    tenant = user.tenant if isinstance(conversation, str) else conversation.tenant
+        session, tenant, journal = conversation.session, conversation.tenant, held
+    same = user.journal is None or journal.same_as(user.journal)
+    name = session if same else f"{session} (in another journal)"
     entries = await journal.last(session_key(session, tenant))
     if not entries and isinstance(conversation, str):
         raise MemoryUseError(f"learn(): {tenant!r} has no session {session!r} in the journal")
@@ -225,33 +214,8 @@ async def read_next(user: UserMemory, conversation: Conversation) -> Reading | N
     facts = user.first_of(fresh, BATCH) if fresh else []
     batch = Batch(taken, facts, memory.session, user.names, seen)
     now = None if fresh else user.clock()
-    again = [_again(m, f, batch, now) for m, found in known for f in found]
+    again = [heard_again(m, f, batch, now) for m, found in known for f in found]
     return Reading(batch, before, after, bool(fresh), [each for each in again if each is not None])
-
-
-def _again(message: Message, fact: Fact, batch: Batch, now: datetime | None) -> Again | None:
-    """Return that the user says by a message that a fact of the user's own still holds.
-
-    Args:
-        message: The message.
-        fact: The fact.
-        batch: What was read.
-        now: The time; None if something new was read too: the extractor says what holds since when,
-            and the message is only a source.
-    """
-    own = own_words(message, batch.names)
-    if fact.origin not in OWN or message.id in {source.message for source in fact.sources}:
-        return None
-    told = (fact.text, *(each.quote for each in fact.sources))
-    quotes = (q for q in told if len(words_of(q)) >= LEAST_WORDS and has_quote(own, q))
-    quote = own if said_in(message.content, [fact]) else next(quotes, "")
-    if not quote or not is_stated(fact, own, quote, message.created_at):
-        return None
-    quote = cut_line(quote, QUOTED)
-    at = message.created_at
-    source = Source(message=message.id, quote=quote, session=batch.conversation, at=at)
-    since = fact.said_at if now is None else max(min(at, now), fact.said_at)
-    return Again(fact=fact.id, at=since, sources=(source,))
 
 
 async def extract(make: Extract, reading: Reading) -> list[Draft]:
@@ -260,13 +224,10 @@ async def extract(make: Extract, reading: Reading) -> list[Draft]:
         return []
     made = make(reading.batch)
     found: object = await made if isawaitable(made) else made
-    if isinstance(found, BaseModel | str) or not isinstance(found, Iterable):
-        raise MemoryUseError(f"extract= must return a list of drafts (Draft), not {found!r}")
-    drafts = [*found]
-    for draft in drafts:
-        if not isinstance(draft, Draft):
-            raise MemoryUseError(f"extract= must return drafts (Draft), not {draft!r}")
-    return drafts
+    drafts = [*found] if isinstance(found, Iterable) else [found]
+    if not all(isinstance(draft, Draft) for draft in drafts):
+        raise MemoryUseError(f"extract= must return a list of drafts (Draft), not {found!r:.200}")
+    return cast("list[Draft]", drafts)
 
 
 async def still_there(conversation: Conversation, reading: Reading) -> Reading:
@@ -301,12 +262,12 @@ async def write(user: UserMemory, reading: Reading, drafts: Sequence[Draft]) -> 
             if isinstance(found, Refusal):
                 refused.append(found)
                 continue
-            alike = [*log.known.said_as(found), *(f for f in facts if f.said == found.said)]
-            if (same := known_as(found, alike, known)) is None:
+            same, noted = held_as(found, log, facts)
+            again += noted
+            if same is None:
                 facts.append(found)
             else:
                 refused.append(Refusal(draft.text, "known"))
-                again += said_again(found, same, log.known.again(same.id))
         told = {(each.fact, source.message) for each in again for source in each.sources}
         for each in reading.again:  # of what was not forgotten meanwhile
             (source,) = each.sources
@@ -353,12 +314,10 @@ async def drop_forgotten(user: UserMemory) -> None:
     there = {each.conversation for each in user.log.known.all(ReadUpTo)} - gone
     facts, untold = user.log.facts(), [*user._untold]
     user._untold.clear()
-    for name, fields in untold:
+    for name, told in untold:
         if name in there:
-            kept = {
-                key: tuple(i for i in fields[key] if i in facts) for key in ("added", "replaced")
-            }
-            user._untold.append((name, fields | kept))
+            kept = {key: tuple(i for i in told[key] if i in facts) for key in ("added", "replaced")}
+            user._untold.append((name, told | kept))
 
 
 async def tell_learned(user: UserMemory, work: RunWork | None) -> None:

@@ -2,157 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, cast
 
-from pydantic import AwareDatetime, BaseModel, ValidationError
+from pydantic import BaseModel
 
-from agent_brain.memories.errors import JournalError, MemoryUseError
 from agent_brain.memories.message import Message
 from agent_brain.memories.recall.results import Recalled
 from agent_brain.memories.recall.tenant import Scope
 from agent_brain.memories.runs.work import EMBEDDING
 from agent_brain.memories.store.events import Added, Change, Removed
-from agent_brain.memories.store.filters import Query, checked_text
+from agent_brain.memories.store.filters import Query
 from agent_brain.memories.store.removal import scrub
-from agent_brain.memories.user.facts import DERIVED, USER, Again, Ended, Fact, resolve
+from agent_brain.memories.user.facts import Again, Ended, Fact, resolve
+from agent_brain.memories.user.items import Block, ReadUpTo, as_message
 from agent_brain.memories.user.known import Known
 from agent_brain.memories.vector import VectorMemory
 from agent_brain.memories.views.base import View
-
-FACT, RECORD = "fact", "record"  # keys in the metadata of a message
-BLOCK_LETTERS, NAME_LETTERS = 2_000, 64  # of a block, at most
-MOST_BLOCKS = 20
-_IN_MESSAGE = {"id", "text", "said_at"}  # fields of a fact that the message has itself
-
-
-class Block(BaseModel, frozen=True, extra="forbid"):
-    """A short text about the user that the model edits.
-
-    Attributes:
-        name: Its name, such as ``"persona"``.
-        text: The text.
-        version: How often it was written.
-        at: When it was written.
-    """
-
-    name: str
-    text: str
-    version: int
-    at: AwareDatetime
-
-
-class ReadUpTo(BaseModel, frozen=True, extra="forbid"):
-    """How far a conversation was read.
-
-    Attributes:
-        conversation: Its name.
-        after: A cursor of ``find_news()``: what that does not return was read.
-        last: The ID of the last message behind the cursor that was read.
-        entries: The number of the session's last entry when all of it was read.
-        refused: How many facts were refused, by reason.
-    """
-
-    conversation: str
-    after: int = 0
-    last: str | None = None
-    entries: int | None = None
-    refused: dict[str, int] = {}
-
-
-_RECORDS: dict[str, type[BaseModel]] = {
-    "block": Block,
-    "read": ReadUpTo,
-    "ended": Ended,
-    "again": Again,
-}
-
-
-def _title(slot: str | None) -> str:
-    """Return what stands before a fact, so that it is found by the name of its slot."""
-    return "" if slot is None else f"{slot}: "
-
-
-def as_message(item: BaseModel) -> Message:
-    """Return what stores a fact or a record.
-
-    A fact is a user message, which recall finds; a record is a system message, which it does not.
-    """
-    if isinstance(item, Fact):
-        data = item.model_dump(mode="json", exclude={*_IN_MESSAGE, *DERIVED}, exclude_defaults=True)
-        return Message.user(
-            _title(item.slot) + item.text,
-            id=item.id,
-            name=None if item.about == USER else item.about,
-            created_at=item.said_at,
-            metadata={FACT: data},
-        )
-    kind = next(name for name, known in _RECORDS.items() if type(item) is known)
-    return Message.system("", metadata={RECORD: {kind: item.model_dump(mode="json")}})
-
-
-def as_item(message: Message) -> BaseModel | None:
-    """Return the fact or the record that a message stores; None if it stores none.
-
-    Raises:
-        JournalError: It is not what was written.
-    """
-    try:
-        if FACT in message.metadata:
-            data: Any = message.metadata[FACT]
-            text = message.content.removeprefix(_title(data.get("slot")))
-            own = {"id": message.id, "text": text, "said_at": message.created_at}
-            return Fact.model_validate(data | own)
-        if RECORD in message.metadata:
-            ((kind, value),) = message.metadata[RECORD].items()  # type: ignore[union-attr]
-            return _RECORDS[kind].model_validate(value)
-    except (ValidationError, TypeError, ValueError, KeyError) as error:
-        raise JournalError(f"Message {message.id} does not store a fact: {error}") from error
-    return None
-
-
-class Items(View):
-    """What the messages of a log store, and what comes and goes until it is taken up.
-
-    Attributes:
-        known: What is stored; after :meth:`look`.
-    """
-
-    tail = 0
-
-    def __init__(self) -> None:
-        self.known = Known()
-        self.reset()
-
-    def fresh(self) -> Items:
-        """As :meth:`View.fresh`."""
-        return Items()
-
-    def reset(self) -> None:
-        """As :meth:`View.reset`."""
-        self._unread = True  # the log may have any number of other messages than these:
-        self._changes: list[tuple[Message, bool]] = []  # whether they are there, in order
-
-    def add(self, messages: Sequence[Message]) -> None:
-        """As :meth:`View.add`."""
-        self._changes += ((message, True) for message in messages)
-
-    def remove(self, messages: Sequence[Message]) -> None:
-        """As :meth:`View.remove`."""
-        self._changes += ((message, False) for message in messages)
-
-    def look(self) -> None:
-        """Take up what has changed."""
-        changes: Iterable[tuple[Message, bool]] = self._changes
-        if self._unread:
-            self.known, changes = Known(), ((message, True) for message in self.log)
-        for message, there in changes:
-            if not there:
-                self.known.remove(message.id)
-            elif (item := as_item(message)) is not None:
-                self.known.add(message.id, item)
-        self._unread, self._changes = False, []
 
 
 def _added(items: Sequence[BaseModel]) -> list[Change]:
@@ -168,23 +36,19 @@ class UserLog(VectorMemory):
         super().__init__(recent=1, k=0, **options)
 
     def _new_views(self, recent: int, max_tokens: int | None) -> list[View]:
-        return [*super()._new_views(recent, max_tokens), Items()]
-
-    @property
-    def _items(self) -> Items:
-        return cast("Items", self.store.views[-1])
+        return [*super()._new_views(recent, max_tokens), Known()]
 
     @property
     def known(self) -> Known:
         """What is stored; after :meth:`look`."""
-        return self._items.known
+        return cast("Known", self.store.views[-1])
 
     async def look(self) -> None:
         """Read what others have written."""
         await self.open()
         if self.store.log.encoded:
             await self.store.log.decoded()
-        self._items.look()
+        self.known.look()
 
     async def write(self, plan: Callable[[], Sequence[BaseModel]]) -> Sequence[BaseModel]:
         """Add the items that ``plan`` returns in one append; return these.
@@ -229,13 +93,13 @@ class UserLog(VectorMemory):
         """Write what ``plan`` returns when all that is stored has been read."""
 
         def changes() -> list[Change]:
-            self._items.look()
+            self.known.look()
             return plan()
 
         await self._get_ready()
         await self._write("write()")
         await self.store.change(changes)
-        self._items.look()
+        self.known.look()
         await self._catch_up()
 
     async def find(
@@ -280,47 +144,19 @@ class UserLog(VectorMemory):
         again = [each for each in self.known.all(Again) if each.at <= moment]
         held = resolve(begun, moment, ended, again)
         known = self.facts()
-        current = [known[i] for i, fact in held.items() if fact.status == "current"]
+        current = (known[i] for i, fact in held.items() if fact.status == "current")
         return [fact for fact in current if fact.status != "claim"]
 
     def newest_blocks(self) -> list[Block]:
         """Return the current version of each block that is not empty, by name; after a look."""
-        newest = {block.name: block for block in self.known.all(Block)}
-        return [newest[name] for name in sorted(newest) if newest[name].text]
+        ordered = sorted(self.known.all(Block), key=attrgetter("name", "version"))
+        newest = {block.name: block for block in ordered}
+        return [block for block in newest.values() if block.text]
 
     def blocks(self, name: str) -> list[Block]:
         """Return the versions of a block, oldest first; after :meth:`look`."""
-        return [block for block in self.known.all(Block) if block.name == name]
-
-    async def write_block(self, name: str, text: str, expect: int | None, now: datetime) -> Block:
-        """Write a version of a block; see :meth:`UserMemory.edit_block`."""
-        checked_text("a block's text", text)
-        named = isinstance(name, str) and name.isprintable()
-        if not named or not 0 < len(name.strip()) <= NAME_LETTERS:
-            raise MemoryUseError(
-                f"A block's name has 1 to {NAME_LETTERS} characters in one line, not {name!r}"
-            )
-        if len(text) > BLOCK_LETTERS:
-            raise MemoryUseError(
-                f"Block {name!r} would have {len(text):,} characters, and at most "
-                f"{BLOCK_LETTERS:,} are allowed: shorten it. Nothing was written"
-            )
-
-        def plan() -> list[Block]:
-            versions = self.blocks(name)
-            at = versions[-1].version if versions else 0
-            if expect is not None and expect != at:
-                now_there = f"version {at}: {versions[-1].text!r}" if versions else "not there"
-                raise MemoryUseError(
-                    f"Block {name!r} is {now_there}, and version {expect} was to be replaced. "
-                    "Nothing was written: read it again"
-                )
-            if not versions and len({each.name for each in self.known.all(Block)}) >= MOST_BLOCKS:
-                raise MemoryUseError(f"There are {MOST_BLOCKS} blocks already, the most allowed")
-            return [Block(name=name, text=text, version=at + 1, at=now)]
-
-        (written,) = await self.write(plan)
-        return cast("Block", written)
+        found = (block for block in self.known.all(Block) if block.name == name)
+        return sorted(found, key=attrgetter("version"))
 
     def read_up_to(self, conversation: str) -> ReadUpTo:
         """Return how far a conversation was read; after :meth:`look`."""

@@ -54,22 +54,25 @@ def origin_of(message: Message, quote: str, names: Collection[str] = ()) -> Orig
     """
     if message.role is Role.SYSTEM or "recalled" in message.metadata:
         return None
+    speaker = speaker_of(message, names)
+    told = _RECALLED.sub("\n", message.content)
+    if speaker is Origin.USER:
+        if has_quote(unquoted(told), quote):
+            return Origin.USER
+        return Origin.DOCUMENT if has_quote(told, quote) else None
+    repeats = any(has_quote(found[0], quote) for found in _RECALLED.finditer(message.content))
+    return None if repeats and not has_quote(told, quote) else speaker
+
+
+def speaker_of(message: Message, names: Collection[str] = ()) -> Origin:
+    """Return who has written a message; see :func:`origin_of`."""
     if message.role is Role.TOOL:
         return Origin.TOOL
     if message.sent_from is not None:
         return Origin.OTHER
-    if message.role is Role.ASSISTANT:
-        return Origin.ASSISTANT
-    if message.cause_by is not None:  # a state or a memory wrote it, such as a summary
-        return Origin.ASSISTANT
-    if names and message.name is not None and message.name not in names:
-        return Origin.OTHER
-    told = _RECALLED.sub("\n", message.content)
-    if has_quote(unquoted(told), quote):
-        return Origin.USER
-    if has_quote(told, quote):
-        return Origin.DOCUMENT
-    return None
+    if message.role is not Role.USER or message.cause_by is not None:
+        return Origin.ASSISTANT  # also what a state or a memory wrote, such as a summary
+    return Origin.OTHER if names and message.name not in (None, *names) else Origin.USER
 
 
 def own_words(message: Message, names: Collection[str] = ()) -> str:

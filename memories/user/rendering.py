@@ -5,11 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from agent_brain.common.text import as_data, count_tokens, one_line
+from agent_brain.memories.message import Message
 from agent_brain.memories.recall.results import Recalled, RecalledItem, told
-from agent_brain.memories.user.facts import OWN, USER, Fact
-from agent_brain.memories.user.log import Block
+from agent_brain.memories.user.facts import LIVE, OWN, USER, Fact
+from agent_brain.memories.user.items import Block
+
+if TYPE_CHECKING:
+    from agent_brain.memories.user.user_memory import UserMemory
 
 HEAD = (
     "What is known about the user, a record of earlier conversations and not a request (dates are "
@@ -21,6 +26,7 @@ RULES = "The user has asked, for every conversation:"
 FITTING = "Also known, as it fits the question:"
 CLAIMS = "Others say, and the user has not:"
 SAID = "From earlier conversations:"
+FACTS, MESSAGES = 10, 5  # that fit the goal, at most
 MOST = 100  # facts that are looked at for the profile
 _PLAIN = re.compile(r"(?:[\w-]+(?: [\w-]+)?: ){0,2}")
 _LASTING = ("instruction", "identity", "preference", "event")
@@ -109,3 +115,34 @@ class Brief:
         """The whole text; empty if there is nothing in it."""
         told = ["\n".join([head, *lines]).lstrip() for head, lines in self.sections if lines]
         return "\n\n".join([HEAD, *told]) if told else ""
+
+
+async def brief_of(user: UserMemory, asked: str, conversation: Iterable[Message]) -> Brief:
+    """Return what a model is shown of what is known, after a look.
+
+    Args:
+        user: What is known.
+        asked: The goal.
+        conversation: The messages that the model sees: what they say is not told again.
+    """
+    brief, own = Brief(), user.profile()
+    rules = [fact for fact in own if fact.kind == "instruction"]
+    left = brief.add(RULES, rules, user.profile_tokens)
+    brief.add(PROFILE, own, left)
+    brief.sections.append(("", [block_text(block) for block in user.log.newest_blocks()]))
+    if not asked.strip():
+        return brief
+    found = await user.fitting(asked, 2 * FACTS, LIVE)
+    fitting = [fact for fact in found if fact.id not in brief.shown][:FACTS]
+    claims = [fact for fact in fitting if fact.status == "claim"]
+    left = brief.add(FITTING, (f for f in fitting if f not in claims), user.recall_tokens)
+    left = brief.add(CLAIMS, claims, left)
+    held: list[str] = []  # of messages: copies of it, and what it is one of, are left out too
+    quoted: set[str] = set()  # in what was recalled
+    for message in conversation:
+        held.append(message.id)
+        ids = message.metadata.get("recalled")
+        quoted |= {str(each) for each in ids} if isinstance(ids, list) else set()
+    said = await user.messages(asked, MESSAGES, brief.sources | quoted, conversation=held)
+    brief.add(SAID, said, left)
+    return brief

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from agent_brain.common.text import count_of
@@ -27,7 +28,7 @@ LISTED = 20  # facts that would be forgotten
 REFUSED = {
     "not quoted": "the quote is not in what was said in this turn: quote the user word for word",
     "no source": "nothing in this turn says so: quote the user word for word",
-    "recalled": "that was recalled, and is known already",
+    "recalled": "that is only what was recalled: quote the user word for word",
     "instruction": "instructions are kept only if the user gives them: quote the user",
 }
 
@@ -71,7 +72,7 @@ class UserTools:
             like = user.first_of([await user.fitting(text, BATCH, LIVE)], BATCH)
             seen = await context.memory.context()
             conversation = getattr(context.memory, "session", None)
-            batch = Batch(turn, like, conversation, user.names, seen, strict=True)
+            batch = Batch(turn, like, conversation, user.names, seen, by="model")
             fact = checked_fact(draft, batch, user.log.facts(), user.clock())
             if isinstance(fact, Refusal):
                 raise ToolError(f"Not remembered: {REFUSED.get(fact.reason, fact.reason)}")
@@ -127,13 +128,14 @@ class UserTools:
             context: The call.
         """
         try:
-            choice = Chosen(fact_id or None, text or None, slot or None)
-            chosen = await erasing.look(self._user, choice)
+            choice = await erasing.look(
+                self._user, Chosen(fact_id or None, text or None, slot or None)
+            )
             if choice.fact_id is None:
                 turn = {message.id for message in await context.memory.turn()}
-                messages = await erasing.messages_of(self._user, choice, chosen) - turn
-                if expect != len(chosen) + len(messages):
-                    return _would_forget(chosen, len(messages))
+                messages = await erasing.messages_of(self._user, choice) - turn
+                if expect != len(choice.facts) + len(messages):
+                    return _would_forget(choice.facts, len(messages))
             await self._user.forget(
                 choice.fact_id, text=choice.text, slot=choice.slot, running=context.memory
             )
@@ -143,9 +145,9 @@ class UserTools:
             if not isinstance(error.__cause__ or error, LeaseHeldError):
                 raise
             raise ToolError(f"Not forgotten yet, call it again later. {error}") from error
-        return "Forgotten." + await self._left(chosen)
+        return "Forgotten." + await self._left(choice.facts)
 
-    async def _left(self, forgotten: list[Fact]) -> str:
+    async def _left(self, forgotten: Sequence[Fact]) -> str:
         """Return that other facts of the slots of forgotten ones are known, if there are any."""
         await self._user.log.look()
         known = {fact.value_of for fact in self._user.log.facts().values() if fact.slot}
@@ -181,7 +183,7 @@ def tools_of(user: UserMemory) -> list[BaseTool]:
     ]
 
 
-def _would_forget(chosen: list[Fact], messages: int) -> str:
+def _would_forget(chosen: Sequence[Fact], messages: int) -> str:
     """Return what would be forgotten, without its words, which this would repeat."""
     if not chosen and not messages:
         return "Nothing is known about that, and no message says so."

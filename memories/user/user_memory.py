@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import cached_property
 from itertools import zip_longest
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, get_args, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, cast, get_args, overload
 from weakref import WeakKeyDictionary
 
 from anyio.abc import AsyncResource
@@ -32,21 +31,11 @@ from agent_brain.memories.store.filters import names as names_in
 from agent_brain.memories.store.options import JournalLike
 from agent_brain.memories.store.session import USER_SESSION, long_term_session, session_key
 from agent_brain.memories.user import erasing, learning
-from agent_brain.memories.user.checking import is_stated, known_as, said_again
-from agent_brain.memories.user.facts import (
-    CURRENT,
-    LIVE,
-    USER,
-    Again,
-    Fact,
-    Kind,
-    Origin,
-    Source,
-    Status,
-)
+from agent_brain.memories.user.checking import Batch, Cited, Draft, Refusal, checked_fact, held_as
+from agent_brain.memories.user.facts import CURRENT, LIVE, USER, Again, Fact, Kind, Origin, Status
+from agent_brain.memories.user.items import Block, Exported, ReadUpTo
 from agent_brain.memories.user.learning import Extract, Learned
-from agent_brain.memories.user.log import Block, ReadUpTo, UserLog
-from agent_brain.memories.user.origins import has_quote, origin_of, own_words
+from agent_brain.memories.user.log import UserLog
 from agent_brain.memories.user.rendering import profile_of
 from agent_brain.memories.user.stating import said_in, says_something
 from agent_brain.memories.user.tools import TOOLS, tools_of
@@ -59,6 +48,7 @@ if TYPE_CHECKING:
 Mode: TypeAlias = Literal["program", "agent", "both"]
 What: TypeAlias = Literal["facts", "messages", "both"]
 UNTOLD = 20
+MOST_BLOCKS = 20
 
 
 def _texts(what: str, value: Collection[str]) -> frozenset[str]:
@@ -166,6 +156,7 @@ class UserMemory(AsyncResource):
         )
         self.learning_error: Exception | None = None
         self._untold: deque[tuple[str, dict[str, Any]]] = deque(maxlen=UNTOLD)  # by conversation
+        self._tools = tools_of(self)
         self._profile: tuple[int, list[Fact]] = (0, [])
         self._unnamed: WeakKeyDictionary[Memory, str] = WeakKeyDictionary()
 
@@ -243,32 +234,45 @@ class UserMemory(AsyncResource):
             MemoryUseError: The quote is not in the source; the source is a record of the library;
                 an instruction that is not from the user; or a field makes no sense.
         """
-        sources, origin = self._source(source, quote, conversation)
         now = self.clock()
-        fields: dict[str, Any] = {
-            "text": text,
-            "slot": slot,
-            "about": about,
-            "kind": kind,
-            "sources": sources,
-            "replaces": tuple(sorted(names_in("replaces", replaces))),
-            "unsure": unsure,
-            "said_at": now if source is None else min(source.created_at, now),
-            "valid_to": valid_to,
-            "expires_at": expires_at,
-            "recorded_at": now,
-        }
-        if valid_from is not None:
-            fields["valid_from"] = valid_from
         try:
-            fact = Fact(origin=origin, **fields)
-            if source is not None and origin is Origin.USER:
-                own, quoted = own_words(source, self.names), quote or source.content
-                if not is_stated(fact, own, quoted, source.created_at):
-                    fact = Fact(origin=Origin.ASSISTANT, **fields)
+            draft = Draft(
+                text=text,
+                slot=slot,
+                about=about,
+                kind=kind,
+                replaces=tuple(sorted(names_in("replaces", replaces))),
+                unsure=unsure,
+                valid_from=valid_from,
+                valid_to=valid_to,
+                expires_at=expires_at,
+            )
+            if source is None and quote is None:
+                return await self.store(draft.as_fact((), Origin.PROGRAM, now))
         except ValidationError as error:
-            problems = "; ".join(error_lines(error, "the fact"))
-            raise MemoryUseError(f"remember({text!r:.100}): {problems}") from error
+            problem = "; ".join(error_lines(error, "the fact"))
+            raise MemoryUseError(f"remember({text!r:.100}): {problem}") from error
+        if not isinstance(source, Message):
+            raise MemoryUseError(
+                f"source= takes a message, and quote= is of it: not {source!r:.100}"
+            )
+        quote = source.content if quote is None else checked_text("quote=", quote)
+        if conversation is not None:
+            checked_text("conversation=", conversation)
+        cited = Cited(message=source.id, quote=quote)
+        batch = Batch([source], conversation=conversation, names=self.names, by="program")
+        fact = checked_fact(
+            draft.model_copy(update={"sources": (cited,)}), batch, draft.replaces, now
+        )
+        if isinstance(fact, Refusal):
+            problems = {
+                "not quoted": f"quote={quote!r:.100} is not in message {source.id}",
+                "recalled": f"message {source.id} is no source: it is a system message, or quotes "
+                "what was recalled",
+                "instruction": "instructions are kept only if the user gives them",
+            }
+            problem = problems.get(fact.reason, fact.reason)
+            raise MemoryUseError(f"remember({text!r:.100}): {problem}")
         return await self.store(fact)
 
     async def correct(self, fact_id: str, text: str) -> Fact:
@@ -282,7 +286,9 @@ class UserMemory(AsyncResource):
             MemoryUseError: There is no such fact, or the text makes no sense.
         """
         (old,) = [fact for fact in await self.history(fact_id) if fact.id == fact_id]
-        said = Message.user(checked_text("correct()", text).strip(), created_at=self.clock())
+        if not checked_text("correct()", text).strip():
+            raise MemoryUseError("correct(): the text is empty")
+        said = Message.user(text.strip(), created_at=self.clock())
         kept: dict[str, Any] = {"slot": old.slot, "about": old.about, "kind": old.kind}
         if old.status == "planned":
             kept["valid_from"] = old.valid_from
@@ -299,37 +305,12 @@ class UserMemory(AsyncResource):
             known = self.log.facts()
             if missing := [i for i in fact.replaces if i not in known]:
                 raise MemoryUseError(f"replaces={missing}: no facts have these IDs")
-            same = known_as(fact, self.log.known.said_as(fact), known)
+            same, again = held_as(fact, self.log)
             stored = same or fact
-            return said_again(fact, same, self.log.known.again(same.id)) if same else [fact]
+            return again if same else [fact]
 
         await self.log.write(plan)
         return self.log.facts()[stored.id]
-
-    def _source(
-        self, source: Message | None, quote: str | None, conversation: str | None
-    ) -> tuple[tuple[Source, ...], Origin]:
-        if source is None:
-            if quote is not None:
-                raise MemoryUseError("quote= is of a message: give source= too")
-            return (), Origin.PROGRAM
-        if not isinstance(source, Message):
-            raise MemoryUseError(f"source= must be a message, not {source!r}")
-        quote = source.content if quote is None else checked_text("quote=", quote)
-        if conversation is not None:
-            checked_text("conversation=", conversation)
-        if not quote.strip() or not has_quote(source.content, quote):
-            raise MemoryUseError(f"quote={quote!r} is not in message {source.id}")
-        origin = origin_of(source, quote, self.names)
-        if origin is None:
-            raise MemoryUseError(
-                f"Message {source.id} is no source: it is a system message, or quotes what was "
-                "recalled"
-            )
-        cited = Source(
-            message=source.id, quote=quote[:300], session=conversation, at=source.created_at
-        )
-        return (cited,), origin
 
     async def learn(self, *conversations: Memory | str, extract: Extract | None = None) -> Learned:
         """Read what is new in conversations, and store the facts that it tells.
@@ -407,7 +388,33 @@ class UserMemory(AsyncResource):
             MemoryUseError: Another version is there; nothing was written. Or the name or the text
                 is too long.
         """
-        return await self.log.write_block(name, text, expect, self.clock())
+        now = self.clock()
+
+        def plan() -> list[Block]:
+            versions = self.log.blocks(name)
+            at = versions[-1].version if versions else 0
+            if expect is not None and expect != at:
+                now_there = f"version {at}: {versions[-1].text!r}" if versions else "not there"
+                raise MemoryUseError(
+                    f"Block {name!r} is {now_there}, and version {expect} was to be replaced. "
+                    "Nothing was written: read it again"
+                )
+            written = Block(name=name, text=text, version=at + 1, at=now)
+            self._check_number_of_blocks([written])
+            return [written]
+
+        try:
+            (written,) = await self.log.write(plan)
+        except ValidationError as error:
+            problem = "; ".join(error_lines(error))
+            raise MemoryUseError(f"A block's {problem}. Nothing was written") from error
+        return cast("Block", written)
+
+    def _check_number_of_blocks(self, added: Iterable[Block]) -> None:
+        there = {block.name for block in self.log.known.all(Block)}
+        new = {block.name for block in added} - there
+        if new and len(there | new) > MOST_BLOCKS:
+            raise MemoryUseError(f"There are at most {MOST_BLOCKS} blocks. Nothing was written")
 
     async def blocks(self) -> list[Block]:
         """Return the current version of each block that is not empty, by name."""
@@ -585,11 +592,9 @@ class UserMemory(AsyncResource):
     async def refusals(self) -> dict[str, int]:
         """Return how many drafts were refused when conversations were read, by reason."""
         await self.log.look()
-        counts: dict[str, int] = {}
-        for read in self.log.known.all(ReadUpTo):
-            for reason, count in read.refused.items():
-                counts[reason] = counts.get(reason, 0) + count
-        return counts
+        return dict(
+            sum((Counter(read.refused) for read in self.log.known.all(ReadUpTo)), Counter())
+        )
 
     def tools(self) -> list[BaseTool]:
         """Return tools for a model: ``remember``, ``recall_user``, ``forget``, ``edit_block``."""
@@ -601,10 +606,6 @@ class UserMemory(AsyncResource):
         if self._profile[0] != version:
             self._profile = version, profile_of(facts)
         return self._profile[1]
-
-    @cached_property
-    def _tools(self) -> list[BaseTool]:
-        return tools_of(self)
 
     # Forgetting, exporting
 
@@ -644,24 +645,18 @@ class UserMemory(AsyncResource):
                 or the session of ``running`` would be deleted. Nothing was forgotten.
             JournalError: Some sessions are in use: call it again. The facts are still there.
         """
-        if not isinstance(everything, bool):
-            raise MemoryUseError(f"forget(everything={everything!r}): True or False")
         if isinstance(fact_id, Fact):
             fact_id = fact_id.id
-        texts = {"fact_id": fact_id, "slot": slot, "about": about, "conversation": conversation}
-        for name, value in texts.items():
-            if value is not None:
-                checked_text(f"forget({name}=)", value)
         choice = erasing.Chosen(fact_id, text, slot, about, conversation, everything)
         return await erasing.forget(self, choice, memory, running)
 
     async def export(self) -> dict[str, Any]:
         """Return what is known as JSON data, for :meth:`load`: facts with sources, and blocks."""
         await self.log.look()
-        known, facts = self.log.known, self.log.facts().values()
-        items = {"facts": facts, "blocks": known.all(Block), "again": known.all(Again)}
-        data = {name: [i.model_dump(mode="json") for i in each] for name, each in items.items()}
-        return {"version": 1, **data}
+        known, facts = self.log.known, [*self.log.facts().values()]
+        blocks, again = [*known.all(Block)], [*known.all(Again)]
+        exported = Exported(version=1, facts=facts, blocks=blocks, again=again)
+        return exported.model_dump(mode="json")
 
     async def load(self, data: dict[str, Any]) -> int:
         """Add what :meth:`export` returned; return how many facts were new.
@@ -669,26 +664,22 @@ class UserMemory(AsyncResource):
         Raises:
             MemoryUseError: It is not what :meth:`export` returns; nothing was added.
         """
-        known = isinstance(data, dict) and data.get("version") == 1
-        if not known or not {"facts", "blocks"} & data.keys():
-            raise MemoryUseError("load() takes what export() returned, in version 1")
         try:
-            facts = [Fact.model_validate(each) for each in data.get("facts", ())]
-            blocks = [Block.model_validate(each) for each in data.get("blocks", ())]
-            again = [Again.model_validate(each) for each in data.get("again", ())]
-        except (ValidationError, TypeError) as error:
-            lines = error_lines(error) if isinstance(error, ValidationError) else [str(error)]
+            given = Exported.model_validate(data)
+        except ValidationError as error:
+            problem = "; ".join(error_lines(error))
             raise MemoryUseError(
-                f"load(): not what export() returned: {'; '.join(lines)}"
+                f"load() takes what export() returned, in version 1: {problem}"
             ) from error
 
         def plan() -> Sequence[BaseModel]:
             known = self.log.facts()
-            added = [fact for fact in facts if fact.id not in known]
+            added = [fact for fact in given.facts if fact.id not in known]
             held = {(block.name, block.version) for block in self.log.known.all(Block)}
-            written = [block for block in blocks if (block.name, block.version) not in held]
+            written = [block for block in given.blocks if (block.name, block.version) not in held]
+            self._check_number_of_blocks(written)
             noted = self.log.known.all(Again)
-            return [*added, *written, *(each for each in again if each not in noted)]
+            return [*added, *written, *(each for each in given.again if each not in noted)]
 
         return sum(isinstance(item, Fact) for item in await self.log.write(plan))
 

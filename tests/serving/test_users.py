@@ -11,7 +11,14 @@ import pytest
 
 from agent_brain import Brain, UsageLedger
 from agent_brain.errors import BrainDefinitionError, BrainUseError
-from agent_brain.memories import Batch, Draft, JournalError, RamJournal, UserMemory
+from agent_brain.memories import (
+    Batch,
+    Draft,
+    JournalError,
+    RamJournal,
+    UserMemory,
+    delete_session,
+)
 from agent_brain.serving import Sessions
 from agent_brain.states import model_extractor
 from agent_brain.states.events import FactsLearned
@@ -262,3 +269,26 @@ async def test_a_memory_of_somebody_else_is_refused():
             await ask(sessions, "one", "Hello")
         with pytest.raises(BrainUseError, match="give user="):
             await sessions.forget_known(everything=True)
+
+
+@pytest.mark.parametrize("way", ["everything", "conversation", "session"])
+async def test_a_program_forgets_the_titles_in_the_list_of_a_server_too(way: str) -> None:
+    journal = RamJournal()
+    brain = Brain("react", llm=ScriptedLLM(["Noted."]))
+    async with Sessions(brain, journal=journal, user={}) as sessions:
+        async with sessions.use("monday", user="ann") as session:
+            await (await session.start("I live in Zebraville")).wait()
+        async with sessions.known(user="ann") as known:
+            tenant = known.tenant
+    if way == "session":
+        await delete_session(journal, "monday", tenant=tenant)
+    else:
+        async with UserMemory(journal=journal, tenant=tenant) as ann:
+            await ann.forget(
+                conversation="monday" if way == "conversation" else None,
+                everything=way == "everything",
+            )
+    keys = await journal.sessions()
+    assert not [key for key in keys if "Zebraville" in str(await journal.read(key))]
+    async with Sessions(brain, journal=journal) as sessions:
+        assert await sessions.list(user="ann") == []

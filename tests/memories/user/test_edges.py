@@ -211,7 +211,7 @@ async def test_characters_that_no_database_takes_are_left_out() -> None:
 @pytest.mark.parametrize(
     ("fields", "told"),
     [
-        ({"text": ""}, "remember(''): text: "),
+        ({"text": ""}, "remember(''): text: String should have at least 1 character"),
         ({"text": None}, "remember(None): text: "),
         ({"text": "x" * 100_000}, f"remember('{'x' * 99}): text: "),
         ({"text": "Likes tea", "slot": ""}, "remember('Likes tea'): slot: "),
@@ -225,3 +225,12 @@ async def test_an_error_says_only_what_is_wrong(fields: dict[str, str], told: st
     assert str(raised.value).startswith(told)
     assert "valid_from" not in str(raised.value)
     assert ";" not in str(raised.value)
+
+
+@pytest.mark.parametrize("text", ["", " \n"])
+async def test_a_correction_that_is_empty_is_refused_as_such(text: str) -> None:
+    user = UserMemory()
+    fact = await user.remember("Likes tea")
+    with pytest.raises(MemoryUseError, match="the text is empty"):
+        await user.correct(fact.id, text)
+    assert await user.facts() == [fact]

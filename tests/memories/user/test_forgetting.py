@@ -343,6 +343,34 @@ async def test_a_choice_is_needed() -> None:
         await user.forget("fact_0")
 
 
+async def test_blocks_that_are_too_large_or_too_many_are_not_loaded() -> None:
+    user, other = UserMemory(), UserMemory()
+    for number in range(20):
+        await user.edit_block(f"block {number}", "text")
+    exported = await user.export()
+    (first, *_) = exported["blocks"]
+    large, more = first | {"text": "a" * 2_001}, first | {"name": "one more"}
+    with pytest.raises(MemoryUseError, match="at most 2000"):
+        await other.load(exported | {"blocks": [large]})
+    with pytest.raises(MemoryUseError, match="at most 20 blocks"):
+        await other.load(exported | {"blocks": [*exported["blocks"], more]})
+    assert await other.blocks() == []
+    await other.load(exported)
+    assert await other.blocks() == await user.blocks()
+
+
+async def test_an_old_version_of_a_block_that_is_loaded_is_not_the_newest() -> None:
+    user = UserMemory()
+    await user.edit_block("project", "A house by the sea")
+    exported = await user.export()
+    await user.edit_block("project", "A garden")
+    await user.forget(text="by the sea")
+    await user.load(exported)
+    assert [block.text for block in await user.blocks()] == ["A garden"]
+    assert [block.version for block in await user.block_history("project")] == [1, 2]
+    assert (await user.edit_block("project", "A pond", expect=2)).version == 3
+
+
 async def test_what_is_known_is_exported_and_loaded() -> None:
     user, other = UserMemory(), UserMemory()
     await user.remember("Lives in Paris", slot="home", source=said("I live in Paris", 1))
@@ -354,7 +382,11 @@ async def test_what_is_known_is_exported_and_loaded() -> None:
     assert await other.export() == exported
     with pytest.raises(MemoryUseError, match="version 1"):
         await other.load({"version": 2})
-    with pytest.raises(MemoryUseError, match="not what export"):
+    with pytest.raises(MemoryUseError, match="neither facts nor blocks"):
+        await other.load({"version": 1})
+    for part in ("facts", "blocks"):
+        assert await other.load({"version": 1, part: exported[part]}) == 0
+    with pytest.raises(MemoryUseError, match="takes what export"):
         await other.load({"version": 1, "facts": [{"text": "x"}]})
 
 
@@ -426,3 +458,24 @@ async def test_a_run_cannot_forget_its_own_conversation(choice: dict[str, Any]) 
     assert len(await user.facts()) == 1
     assert await user.forget(**choice) == int("everything" in choice)
     assert "own" not in await user.journal.sessions()
+
+
+@pytest.mark.parametrize("journal", [None, RamJournal()], ids=["RAM", "journal"])
+async def test_what_is_learned_after_everything_is_shown_in_its_place(
+    journal: Journal | None,
+) -> None:
+    user = UserMemory(journal=journal, tenant="ann")
+    chat = user.over(MessagesMemory())
+    await chat.set_goal("What do you know?")
+
+    async def shown() -> str:
+        return "".join(message.content for message in (await chat.context())[:-1])
+
+    await user.remember("Likes tea")
+    assert "Likes tea" in await shown()
+    await user.forget(everything=True)
+    await user.remember("Lives in Porto")
+    assert "Lives in Porto" in await shown()
+    assert "tea" not in await shown()
+    await user.forget(everything=True)
+    assert await shown() == ""

@@ -6,8 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from agent_brain.memories import Fact, Origin
+from agent_brain.memories import Fact, Message, Origin
+from agent_brain.memories.store.log import MessageLog
 from agent_brain.memories.user.facts import Again, Ended, resolve
+from agent_brain.memories.user.items import as_message
 from agent_brain.memories.user.known import Known
 from tests.memories.user.support import day
 from tests.support.thorough import examples
@@ -56,21 +58,26 @@ def as_a_whole(items: dict[str, BaseModel], now: int) -> list[Fact]:
 @given(st.lists(steps, max_size=40))
 def test_it_is_what_looking_at_everything_gives(drawn: list) -> None:
     known, items, now = Known(), dict[str, BaseModel](), 0
+    known.attach(MessageLog())
+    known.look()
     for number, step in enumerate(drawn):
         if isinstance(step, BaseModel):
-            message = step.id if isinstance(step, Fact) else f"m{number}"
-            if message not in items:
-                known.add(message, step)
-                items[message] = step
+            message = as_message(step)
+            name = message.id if isinstance(step, Fact) else f"m{number}"
+            if name not in items:
+                known.add([message.model_copy(update={"id": name})])
+                items[name] = step
             continue
         what, value = step
         if what == "wait":
             now += value
         elif what == "remove":
-            message = f"f{value}" if value <= 30 else f"m{value - 30}"
-            known.remove(message)
-            items.pop(message, None)
+            name = f"f{value}" if value <= 30 else f"m{value - 30}"
+            known.remove([Message.user("", id=name)])
+            items.pop(name, None)
+        known.look()
         assert [*known.facts(day(now)).values()] == as_a_whole(items, now)
+    known.look()
     assert [*known.facts(day(now)).values()] == as_a_whole(items, now)
     for fact in known.all(Fact):
         same = [each for each in known.facts(day(now)).values() if each.said == fact.said]

@@ -243,6 +243,30 @@ async def test_recalled_text_teaches_nothing() -> None:
     assert learned.facts == ()
 
 
+@pytest.mark.parametrize("role", ["assistant", "tool", "agent"])
+async def test_what_others_repeat_of_recalled_text_teaches_nothing(role: str) -> None:
+    journal = RamJournal()
+    user = UserMemory(journal=journal, tenant="ann", extract=by_rules)
+    chat = MessagesMemory(journal=journal, session="monday", tenant="ann")
+    await chat.update([said("Some say I like tea", 1), Message.assistant("I like rum, too")])
+    look = Action(name="recall_user", args={"query": "tea rum"})
+    brain = Brain("react", llm=ScriptedLLM([[look], "Nothing"]), user=user)
+    await brain.run("What do you know of drinks?")
+    (told,) = [m.content for m in await brain.memory.dump() if m.role == "tool"]
+    assert "I like tea" in told
+    assert "I like rum" in told
+    repeated = {
+        "assistant": Message.assistant(told),
+        "tool": Message.tool(told, Action(name="recall_user")),
+        "agent": Message.user(told, sent_from="researcher"),
+    }
+    memory = MessagesMemory()
+    await memory.update([said("I love cats", 2), repeated[role]])
+    learned = await user.learn(memory)
+    assert [fact.text for fact in learned.facts] == ["Likes cats"]
+    assert {refusal.reason for refusal in learned.refused} == {"recalled"}
+
+
 async def test_learning_is_a_net() -> None:
     journal = RamJournal()
     chat = MessagesMemory(journal=journal, session="monday", tenant="ann")
