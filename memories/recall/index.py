@@ -16,7 +16,7 @@ from agent_brain.memories.recall import query_analysis
 from agent_brain.memories.recall.dates import closeness, spans_of
 from agent_brain.memories.recall.features import Features
 from agent_brain.memories.recall.items import Item
-from agent_brain.memories.recall.lexical import LexicalIndex
+from agent_brain.memories.recall.lexical import RARITY, LexicalIndex
 from agent_brain.memories.recall.meaning import meaning
 from agent_brain.memories.recall.participants import NOBODY, Labels, Participants
 from agent_brain.memories.recall.passages import passages
@@ -257,7 +257,12 @@ class RecallIndex:
         speaker, lexical = question.speaker, self._lexical
         known = {self._rows[i]: cosine for i, cosine in cosines.items() if i in self._rows}
         order = self._features.order()
-        words = lexical.scores(question.terms, order.sitting, compare=not order.among_people)
+        words = lexical.scores(
+            question.terms,
+            order.sitting,
+            compare=not order.among_people,
+            rarity=1 if order.among_people and not known else RARITY,
+        )
         return Evidence(
             meaning=meaning(known, len(self._ids)),
             words=words.rows,

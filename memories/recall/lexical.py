@@ -1,8 +1,9 @@
 """BM25 over messages that are added and removed: the terms of all messages in one array.
 
 Okapi BM25: Robertson, Walker et al. 1994 (TREC-3); Robertson and Zaragoza 2009, "The Probabilistic
-Relevance Framework". The idf is Lucene's, which is never negative. It is raised to a power, as a
-question may be a whole message, in which the many common words outweigh the few rare ones.
+Relevance Framework". The idf is Lucene's, which is never negative. It is raised to a power where a
+question may be a whole message, in which the many common words outweigh the few rare ones, and
+where vectors show the subject and words are there for names.
 """
 
 from __future__ import annotations
@@ -128,7 +129,12 @@ class LexicalIndex:
         self._uses = None
 
     def scores(
-        self, question: Sequence[str], groups: NDArray[np.int32], *, compare: bool = True
+        self,
+        question: Sequence[str],
+        groups: NDArray[np.int32],
+        *,
+        compare: bool = True,
+        rarity: float = RARITY,
     ) -> Scores:
         """Return the BM25 scores of every row, and how well every group of rows matches.
 
@@ -136,20 +142,21 @@ class LexicalIndex:
             question: Terms.
             groups: The number of the group of each row, from 0.
             compare: Score the groups too.
+            rarity: The power of the idf.
         """
         counts = Counter(question)
         numbers = [self._words.numbers.get(term, NOTHING) for term in counts]
         lengths = self._lengths.rows
         worth = np.array([*counts.values()], np.float64)
         found = self._occurrences(numbers)
-        of_rows, most = _bm25(worth, found, lengths, len(lengths))
+        of_rows, most = _bm25(worth, found, lengths, rarity)
         lengths = np.bincount(groups, lengths)
         if not compare or len(lengths) < 2:
             return Scores(of_rows, np.full(len(lengths), of_rows.any(), np.float32), most)
-        whole, _ = _bm25(worth, _together(found, groups), lengths, len(lengths))
+        whole, _ = _bm25(worth, _together(found, groups), lengths, rarity)
         typical, weights = self._typical(whole, lengths, groups)
         found = _together(self._occurrences(typical), groups)
-        alike, _ = _bm25(weights, found, lengths, len(lengths))
+        alike, _ = _bm25(weights, found, lengths, rarity)
         best = [scores / max(scores.max(initial=0), TINY) for scores in (whole, alike)]
         return Scores(of_rows, (best[0] + best[1]) / 2, most)
 
@@ -226,7 +233,7 @@ def _together(found: Occurrences, groups: NDArray[np.int32]) -> Occurrences:
 
 
 def _bm25(
-    worth: NDArray[np.float64], found: Occurrences, lengths: NDArray[np.int64], count: int
+    worth: NDArray[np.float64], found: Occurrences, lengths: NDArray[np.int64], rarity: float
 ) -> tuple[NDArray[np.float32], float]:
     """Return the score of every text, and that of an average one with each term once.
 
@@ -234,11 +241,11 @@ def _bm25(
         worth: The weight of each term.
         found: Which texts have which terms.
         lengths: Of all texts, in terms.
-        count: How many texts there are.
+        rarity: The power of the idf.
     """
-    texts, terms, times = found
+    (texts, terms, times), count = found, len(lengths)
     having = np.bincount(terms, minlength=len(worth))
-    worth = worth * np.log1p((count - having + 0.5) / (having + 0.5)) ** RARITY
+    worth = worth * np.log1p((count - having + 0.5) / (having + 0.5)) ** rarity
     norms = K1 * (1 - B + B * lengths[texts] * count / max(lengths.sum(), 1))
     values = worth[terms] * times * (K1 + 1) / (times + norms)
     return np.bincount(texts, values, len(lengths)).astype(np.float32), float(worth.sum())
