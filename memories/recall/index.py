@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import count
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,7 +16,7 @@ from agent_brain.memories.recall import query_analysis
 from agent_brain.memories.recall.dates import closeness, spans_of
 from agent_brain.memories.recall.features import Features
 from agent_brain.memories.recall.items import Item
-from agent_brain.memories.recall.lexical import LexicalIndex
+from agent_brain.memories.recall.lexical import RARITY, LexicalIndex
 from agent_brain.memories.recall.meaning import meaning
 from agent_brain.memories.recall.participants import NOBODY, Labels, Participants
 from agent_brain.memories.recall.passages import passages
@@ -85,21 +86,24 @@ class RecallIndex:
             for item in items:
                 if item.id not in self._rows:
                     added.setdefault(item.id, item)
-            new, texts = added.values(), [item.text for item in added.values()]
-            said_by = dict.fromkeys((item.sender, item.role) for item in new)
-            speakers = {by: self._speaker(*by) for by in said_by}
+            if not added:
+                return
+            ids, texts, senders, times, threads, roles = zip(*added.values(), strict=True)
+            said_by = [*zip(senders, roles, strict=True)]
+            speakers = {by: self._speaker(*by) for by in dict.fromkeys(said_by)}
+            conversations = {thread: self._threads.add(thread) for thread in dict.fromkeys(threads)}
             columns: list[list[Any]] = [
-                [speakers[item.sender, item.role] for item in new],
-                [self._threads.add(item.thread) for item in new],
-                [np.nan if item.time is None else item.time.timestamp() for item in new],
-                [item.role in (None, "user") for item in new],
+                [speakers[by] for by in said_by],
+                [conversations[thread] for thread in threads],
+                [np.nan if time is None else time.timestamp() for time in times],
+                [role is None or role == "user" for role in roles],
                 [*map(query_analysis.asks, texts)],
                 [len(passages(text)) for text in texts],
                 [*map(count_words, texts, self._lexical.add(texts))],
             ]
             self._features.add(columns)
-            self._rows.update((item_id, row) for row, item_id in enumerate(added, len(self._ids)))
-            self._ids += added
+            self._rows.update(zip(ids, count(len(self._ids))))
+            self._ids += ids
 
     def _speaker(self, sender: str | None, role: str | None) -> int:
         speaker = self._participants.add(sender)
@@ -253,7 +257,12 @@ class RecallIndex:
         speaker, lexical = question.speaker, self._lexical
         known = {self._rows[i]: cosine for i, cosine in cosines.items() if i in self._rows}
         order = self._features.order()
-        words = lexical.scores(question.terms, order.sitting, compare=not order.among_people)
+        words = lexical.scores(
+            question.terms,
+            order.sitting,
+            compare=not order.among_people,
+            rarity=1 if order.among_people and not known else RARITY,
+        )
         return Evidence(
             meaning=meaning(known, len(self._ids)),
             words=words.rows,

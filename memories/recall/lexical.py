@@ -1,14 +1,16 @@
 """BM25 over messages that are added and removed: the terms of all messages in one array.
 
 Okapi BM25: Robertson, Walker et al. 1994 (TREC-3); Robertson and Zaragoza 2009, "The Probabilistic
-Relevance Framework". The idf is Lucene's, which is never negative. It is raised to a power, as a
-question may be a whole message, in which the many common words outweigh the few rare ones.
+Relevance Framework". The idf is Lucene's, which is never negative. It is raised to a power where a
+question may be a whole message, in which the many common words outweigh the few rare ones, and
+where vectors show the subject and words are there for names.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +24,7 @@ RARITY = 1.5  # the power of the idf; 2 in the cosine of two texts, each weighte
 B = 0.4  # length normalisation; less than for documents, as messages are short
 FEEDBACK, EXPANSION = 10, 30  # best groups, and how many of their terms are looked for as well
 NOTHING = 0  # the number of no term
+END = " "  # of a text, among its words
 TINY = 1e-9  # instead of a largest score of 0
 
 
@@ -54,6 +57,38 @@ class Occurrences(NamedTuple):
     times: NDArray[np.int64]
 
 
+class _Words(dict[str, bytes]):
+    """The numbers of the terms of known words as they are written, each as bytes of an array.
+
+    Attributes:
+        numbers: Those of the terms.
+        last: The last one that was given.
+    """
+
+    def __init__(self) -> None:
+        super().__init__({END: np.int32(NOTHING).tobytes()})
+        self.numbers: dict[str, int] = {}
+        self.last = NOTHING
+
+    def __missing__(self, word: str) -> bytes:
+        found = []
+        for term in terms(runs(word)):
+            if term not in self.numbers:
+                self.last += 1
+                self.numbers[term] = self.last
+            found.append(self.numbers[term])
+        numbers = np.array(found, np.int32).tobytes()
+        if len(word) <= LONGEST_TERM:  # the others are data, or a script without spaces
+            self[word] = numbers
+        return numbers
+
+    def keep(self, used: NDArray[np.bool_]) -> None:
+        """Forget all words, and the terms whose numbers are not in use."""
+        self.clear()
+        self[END] = np.int32(NOTHING).tobytes()
+        self.numbers = {term: number for term, number in self.numbers.items() if used[number]}
+
+
 class LexicalIndex:
     """The terms of each row. Rows are numbered from 0 as they are added.
 
@@ -62,9 +97,7 @@ class LexicalIndex:
     """
 
     def __init__(self) -> None:
-        self._numbers: dict[str, int] = {}  # of the terms
-        self._last = NOTHING
-        self._words: dict[str, tuple[int, ...]] = {}  # the numbers of the terms of known words
+        self._words = _Words()
         self._terms: GrowableArray[np.int32] = GrowableArray(np.int32)  # row after row
         self._lengths: GrowableArray[np.int64] = GrowableArray(np.int64)
         self._uses: NDArray[np.intp] | None = None  # of each term, once they were counted
@@ -75,41 +108,33 @@ class LexicalIndex:
         A text is only cut at spaces, as cutting it into runs takes several times as long; that is
         done once for each word as it is written.
         """
-        found: list[int] = []
-        counts, ends, known = [], [0], self._words
-        for text in texts:
-            words = text.split()
-            for word in words:
-                found += known[word] if word in known else self._numbered(word)
-            counts.append(len(words))
-            ends.append(len(found))
-        self._terms.extend(found)
-        self._lengths.extend(np.diff(ends))
+        split = [*map(str.split, texts)]
+        counts = [*map(len, split)]
+        for words in split:
+            words.append(END)
+        numbers = b"".join(map(self._words.__getitem__, chain.from_iterable(split)))
+        found = np.frombuffer(numbers, np.int32)
+        self._terms.extend(found[found != NOTHING])
+        self._lengths.extend(np.diff(np.flatnonzero(found == NOTHING), prepend=-1) - 1)
         self._uses = None
         return counts
-
-    def _numbered(self, word: str) -> tuple[int, ...]:
-        numbers = []
-        for term in terms(runs(word)):
-            if term not in self._numbers:
-                self._last += 1
-                self._numbers[term] = self._last
-            numbers.append(self._numbers[term])
-        if len(word) <= LONGEST_TERM:  # the others are data, or a script without spaces
-            self._words[word] = tuple(numbers)
-        return tuple(numbers)
 
     def keep(self, rows: NDArray[np.bool_]) -> None:
         """Drop the rows where ``rows`` is false with every trace of them; renumber the others."""
         self._terms.keep(np.repeat(rows, self._lengths.rows))
         self._lengths.keep(rows)
-        used = np.zeros(self._last + 1, np.bool_)
+        used = np.zeros(self._words.last + 1, np.bool_)
         used[self._terms.rows] = True
-        self._numbers = {term: n for term, n in self._numbers.items() if used[n]}
-        self._words, self._uses = {}, None
+        self._words.keep(used)
+        self._uses = None
 
     def scores(
-        self, question: Sequence[str], groups: NDArray[np.int32], *, compare: bool = True
+        self,
+        question: Sequence[str],
+        groups: NDArray[np.int32],
+        *,
+        compare: bool = True,
+        rarity: float = RARITY,
     ) -> Scores:
         """Return the BM25 scores of every row, and how well every group of rows matches.
 
@@ -117,20 +142,21 @@ class LexicalIndex:
             question: Terms.
             groups: The number of the group of each row, from 0.
             compare: Score the groups too.
+            rarity: The power of the idf.
         """
         counts = Counter(question)
-        numbers = [self._numbers.get(term, NOTHING) for term in counts]
+        numbers = [self._words.numbers.get(term, NOTHING) for term in counts]
         lengths = self._lengths.rows
         worth = np.array([*counts.values()], np.float64)
         found = self._occurrences(numbers)
-        of_rows, most = _bm25(worth, found, lengths, len(lengths))
+        of_rows, most = _bm25(worth, found, lengths, rarity)
         lengths = np.bincount(groups, lengths)
         if not compare or len(lengths) < 2:
             return Scores(of_rows, np.full(len(lengths), of_rows.any(), np.float32), most)
-        whole, _ = _bm25(worth, _together(found, groups), lengths, len(lengths))
+        whole, _ = _bm25(worth, _together(found, groups), lengths, rarity)
         typical, weights = self._typical(whole, lengths, groups)
         found = _together(self._occurrences(typical), groups)
-        alike, _ = _bm25(weights, found, lengths, len(lengths))
+        alike, _ = _bm25(weights, found, lengths, rarity)
         best = [scores / max(scores.max(initial=0), TINY) for scores in (whole, alike)]
         return Scores(of_rows, (best[0] + best[1]) / 2, most)
 
@@ -150,18 +176,18 @@ class LexicalIndex:
         ends, sizes = np.cumsum(self._lengths.rows)[rows], self._lengths.rows[rows]
         starts = ends - np.cumsum(sizes)  # of each row, from the place in the list of all of them
         terms = self._terms.rows[np.repeat(starts, sizes) + np.arange(sizes.sum())]
-        here = np.bincount(terms, np.repeat(share[groups[rows]], sizes), self._last + 1)
+        here = np.bincount(terms, np.repeat(share[groups[rows]], sizes), self._words.last + 1)
         numbers = np.flatnonzero(here)
         here = here[numbers] / here.sum()
         if self._uses is None:
-            self._uses = np.bincount(self._terms.rows, minlength=self._last + 1)
+            self._uses = np.bincount(self._terms.rows, minlength=self._words.last + 1)
         gain = here * np.log(here * lengths.sum() / self._uses[numbers])
         chosen = _largest(gain, EXPANSION)
         return numbers[chosen].tolist(), gain[chosen]
 
     def _occurrences(self, numbers: Sequence[int]) -> Occurrences:
         """Return in which rows terms are, by their numbers."""
-        column = np.full(self._last + 1, -1, np.int32)
+        column = np.full(self._words.last + 1, -1, np.int32)
         column[numbers] = np.arange(len(numbers))
         column[NOTHING] = -1
         columns = column[self._terms.rows]
@@ -172,13 +198,13 @@ class LexicalIndex:
     def having(self, wanted: Callable[[str], bool]) -> NDArray[np.bool_]:
         """Return whether each row has a term that ``wanted`` returns True for."""
         found = np.zeros(len(self._lengths), np.bool_)
-        numbers = [number for term, number in self._numbers.items() if wanted(term)]
+        numbers = [number for term, number in self._words.numbers.items() if wanted(term)]
         found[self._occurrences(numbers).texts] = True
         return found
 
     def numbers(self, terms: Iterable[str]) -> frozenset[int]:
         """Return the numbers of those of ``terms`` that rows have."""
-        return frozenset(self._numbers[term] for term in terms if term in self._numbers)
+        return frozenset(self._words.numbers[term] for term in terms if term in self._words.numbers)
 
     def terms(self, row: int) -> frozenset[int]:
         """Return the numbers of the terms of a row."""
@@ -207,7 +233,7 @@ def _together(found: Occurrences, groups: NDArray[np.int32]) -> Occurrences:
 
 
 def _bm25(
-    worth: NDArray[np.float64], found: Occurrences, lengths: NDArray[np.int64], count: int
+    worth: NDArray[np.float64], found: Occurrences, lengths: NDArray[np.int64], rarity: float
 ) -> tuple[NDArray[np.float32], float]:
     """Return the score of every text, and that of an average one with each term once.
 
@@ -215,11 +241,11 @@ def _bm25(
         worth: The weight of each term.
         found: Which texts have which terms.
         lengths: Of all texts, in terms.
-        count: How many texts there are.
+        rarity: The power of the idf.
     """
-    texts, terms, times = found
+    (texts, terms, times), count = found, len(lengths)
     having = np.bincount(terms, minlength=len(worth))
-    worth = worth * np.log1p((count - having + 0.5) / (having + 0.5)) ** RARITY
+    worth = worth * np.log1p((count - having + 0.5) / (having + 0.5)) ** rarity
     norms = K1 * (1 - B + B * lengths[texts] * count / max(lengths.sum(), 1))
     values = worth[terms] * times * (K1 + 1) / (times + norms)
     return np.bincount(texts, values, len(lengths)).astype(np.float32), float(worth.sum())

@@ -39,7 +39,7 @@ _TIME_WORDS = frozenset(
 TIME_TERMS = frozenset(terms(_TIME_WORDS))
 _TOGETHER = re.compile(r"\b(?:and|both|or)\b|&|,", re.I)
 _MORE = re.compile(r"[.!,;:\n]\s|[。！，]")  # the end of a part of a text
-_QUESTION_MARKS = ("?", "？", "؟", "՞", "፧")
+_QUESTION_MARKS = frozenset("?？؟՞፧")
 
 _POSSESSIVE = re.compile(r"['’]s\b", re.I)
 _SPACES = re.compile(r"\s+")
@@ -155,6 +155,6 @@ def tells_time(term: str) -> bool:
 
 def asks(text: str) -> float:
     """Return 1 if a text is a question, 0.5 if it says something before it asks, 0 otherwise."""
-    if not text.rstrip().endswith(_QUESTION_MARKS):
+    if text.rstrip()[-1:] not in _QUESTION_MARKS:
         return 0
     return 0.5 if _MORE.search(text) else 1

@@ -129,7 +129,7 @@ def count_words(text: str, spaced: int) -> int:
         spaced: How many words there are between spaces.
     """
     if text.isascii():
-        return spaced if _ALPHANUMERIC.search(text) else 0
+        return spaced if text[:1].isalnum() or _ALPHANUMERIC.search(text) else 0
     return sum(map(_word_count, runs(text)))
 
 

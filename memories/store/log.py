@@ -135,6 +135,10 @@ class MessageLog:
         """Return the message with this ID as it is here, maybe as JSON text, or None."""
         return self._messages.get(message_id)
 
+    def peek_each(self, ids: Iterable[str]) -> list[Message | str | None]:
+        """Return :meth:`peek` of each of these IDs."""
+        return [*map(self._messages.get, ids)]
+
     def held(self) -> Held:
         """Return all messages as they are here, in order."""
         ids = [*self._messages]

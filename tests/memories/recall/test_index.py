@@ -466,3 +466,14 @@ def test_after_most_messages_are_gone_the_rest_is_found_as_before():
         same = anew.search("When did Bob repair the boat on 4 March?", 50, cosines=near)
         assert ids(found) == ids(same)
         assert [hit.score for hit in found] == pytest.approx([hit.score for hit in same])
+
+
+def test_among_people_two_words_of_a_question_outweigh_one_that_is_rarer():
+    lines = [("Ann" if n % 2 else "Bob", f"Filler{n} talk{n}.") for n in range(80)]
+    for n in range(7):
+        lines[n] = ("Ann", f"Garden thing{n}.")
+        lines[70 + n] = ("Ann", f"Summer thing{n}.")
+    lines[30] = ("Bob", "Garden summer.")
+    lines[50] = ("Bob", "Zucchini pie.")
+    index = index_of(items(lines))
+    assert ids(index.search("garden summer zucchini", 2)) == ["m30", "m50"]
