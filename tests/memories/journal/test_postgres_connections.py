@@ -283,7 +283,7 @@ async def test_a_server_notices_soon_that_a_client_is_gone(schema) -> None:
     async with PostgresJournal(address, schema=schema) as journal:
         await journal.append("s", A)
         with psycopg.connect(URL) as other:
-            (port,) = other.execute(sql, [f"gone-{schema}"]).fetchone()
+            [(port,)] = other.execute(sql, [f"gone-{schema}"]).fetchall()
 
         def timer() -> tuple[str, int] | None:
             for line in Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]:
