@@ -154,6 +154,8 @@ class Brain(AsyncResource, Generic[OutputT_co]):
             self.memory = self._with_user(self.memory, close=isinstance(memory, str))
             self._owned = [self.memory]
         self.net = self._find_net(net, llm, output_type, net_options)
+        for model in models_of(self.net):
+            model.check_tools((*self.memory.available_tools.values(), *self.net.tools))
         self.limits = _checked("limits", limits, Limits)
         self.stuck = None if stuck is None else _checked("stuck", stuck, StuckPolicy)
         if not isinstance(dry_run, bool):

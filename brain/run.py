@@ -476,9 +476,9 @@ class Run(AsyncResource, Generic[OutputT_co]):
     async def _begin_turn(self, memory: Memory, goal: Message) -> None:
         control = memory.control
         before: list[Message] = []
-        if control.next_actions or control.status in ("running", "waiting"):
-            before = await open_results(memory, "a new goal was set first")
         left = control.status != "idle" and control.stop_reason != StopReason.DONE
+        if left or control.next_actions:
+            before = await open_results(memory, "a new goal was set first")
         beginning = memory.begin(goal, self.run_id, self._plan.net.initial.name, before=before)
         await work_here(self._memory_calls, beginning)
         if left:  # a run that did not come to its end may have left branches

@@ -183,10 +183,10 @@ class AutoMemory(VectorMemory):
             await super()._get_ready(coming)
 
     async def _catch_up(self, *, embed: bool = True) -> None:
-        fitted, self._fitted = self._fitted, self.fits
-        if fitted and not self._fitted:  # what has left is indexed when it is first looked for
-            self._escalate("everything", "window")
-        elif not self._fitted:
+        if self._show_less():  # what has left is indexed when it is first looked for
+            return
+        self._fitted = self.fits
+        if not self._fitted:
             await super()._catch_up(embed=embed)
 
     async def begin(
@@ -199,7 +199,7 @@ class AutoMemory(VectorMemory):
             return
         await StoredMemory.begin(self, goal, run_id, state, before=before)
         if not tail.fits:
-            await self._catch_up(embed=False)
+            self._show_less()
 
     async def update(self, messages: list[Message]) -> list[str] | Any:
         """As :meth:`VectorMemory.update`; nothing is indexed while everything fits."""
@@ -208,7 +208,7 @@ class AutoMemory(VectorMemory):
             return await super().update(messages)
         added = await StoredMemory.update(self, messages)
         if not tail.fits:
-            await self._catch_up()
+            self._show_less()
         return added
 
     async def checkpoint(self) -> None:
@@ -217,6 +217,18 @@ class AutoMemory(VectorMemory):
 
     # Says that a step may be written later, although checkpoint() is replaced here.
     _checkpoint_later = StoredMemory._checkpoint_later
+
+    def _report_leaving(self) -> None:
+        self._show_less()
+        super()._report_leaving()
+
+    def _show_less(self) -> bool:
+        """Return whether less is shown since now, and report it, before what has left."""
+        begins = self._fitted and not self.fits
+        if begins:
+            self._fitted = False
+            self._escalate("everything", "window")
+        return begins
 
     def _escalate(self, before: str, now: str) -> None:
         tokens = self._tail.tokens

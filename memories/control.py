@@ -16,7 +16,7 @@ from agent_brain.common.models import assembler, maker_of_defaults
 from agent_brain.common.text import to_text
 from agent_brain.memories.errors import ScratchError
 from agent_brain.memories.message import Message
-from agent_brain.memories.runs.calls import Call, uncertain
+from agent_brain.memories.runs.calls import Call, forgotten, uncertain
 from agent_brain.memories.runs.counts import SPENT, Counts, Spent, values_of
 from agent_brain.memories.runs.human_requests import Decision, HumanRequests, key_of_branch
 from agent_brain.memories.runs.scratch import JsonDict, Scratch
@@ -503,6 +503,8 @@ class Control(BaseModel, defer_build=True):
             why: What keeps it from running, as a clause: "the run was cancelled".
         """
         begun = self.pending.get(call.id)
+        if begun is None and self.status == "ended" and self.state is None:  # by abort()
+            return Message.tool(forgotten(call), call, is_error=True)
         if begun is None:
             return Message.tool(f"The call was not run: {why}", call, is_error=True)
         return begun.result or Message.tool(uncertain(call), call, is_error=True)

@@ -149,6 +149,8 @@ class LayeredMemory(Retagged, WrappingMemory):
         self._closed = False
         self._keeps = keeps
         self._handed = HandOver(short, long, wanted.predicate())
+        self._several = long.shared  # whether it has other conversations, as its copies do too
+        self._handed_before: frozenset[str] = frozenset()  # IDs; by what it is a copy of
 
     @property
     def wrapped(self) -> tuple[Memory, ...]:
@@ -251,8 +253,10 @@ class LayeredMemory(Retagged, WrappingMemory):
             shown = {message.id for message in recent}
             earlier = await self.long.context()
             left = [message async for message in in_slices(earlier) if message.id not in held]
-            if self.long.shared:
-                block = self._quoted([m for m in reversed(left) if self._is_quoted(m)])
+            if self._several:
+                others = [m for m in reversed(left) if self._elsewhere(m) is not None]
+                said = [m for m in others if m.role is not Role.SYSTEM and m.content.strip()]
+                block = self._quoted([m for m in said if self._is_quoted(m)])
                 left = [m for m in left if self._elsewhere(m) is None]
                 own = {message.id for message in left} | shown
                 merged = await self._merged([m for m in earlier if m.id in own], recent)
@@ -281,7 +285,7 @@ class LayeredMemory(Retagged, WrappingMemory):
         score: dict[str, Any] = (
             {} if least is None else {"min_score": least}
         )  # your own recall() may not take it
-        if self.long.shared:
+        if self._several:
             score["where"] = self._is_quoted
         long = cast("VectorMemory", self.long)
         found = await long.recall(goal[-1].content, self.k, **score)
@@ -294,16 +298,23 @@ class LayeredMemory(Retagged, WrappingMemory):
         return recalled_block(found, self.recall_tokens, count_tokens, self._elsewhere)
 
     def _is_quoted(self, message: Message) -> bool:
-        """Return whether a message may be shown: no results of tools in other conversations."""
-        said = self._quotes_tools or message.role is not Role.TOOL
-        return said or self._elsewhere(message) is None
+        """Return whether a message may be shown."""
+        return self._quotes_tools or self._is_said(message)
+
+    def _is_said(self, message: Message) -> bool:
+        """Return whether a message is not the result of a tool in another conversation."""
+        return message.role is not Role.TOOL or self._elsewhere(message) is None
 
     def _elsewhere(self, message: Message) -> str | None:
         """Return the name of another conversation that a message is from; None if from this one."""
-        if not self.long.shared or self._handed.place(message.id) is not None:
+        if not self._several or self._is_handed(message.id):
             return None
         conversation = str(message.metadata.get(CONVERSATION) or "another one")
         return None if conversation == self.short.session else conversation
+
+    def _is_handed(self, message_id: str) -> bool:
+        """Return whether a message is known to have been handed over."""
+        return self._handed.place(message_id) is not None or message_id in self._handed_before
 
     async def _held(self) -> list[Message]:
         """Return what the short-term memory has, also what it is handing over, in order."""
@@ -385,14 +396,32 @@ class LayeredMemory(Retagged, WrappingMemory):
     async def recall(
         self, query: str, k: int = 10, **options: Unpack[RecallOptions]
     ) -> list[Recalled]:
-        """As :meth:`VectorMemory.recall`, of what is in the long-term memory."""
+        """As :meth:`VectorMemory.recall`, of what is in the long-term memory.
+
+        Results of tools in other conversations are found with ``tool_results=True`` only, here or
+        of this memory. :attr:`Recalled.session` is the conversation that a message is from.
+        """
         if not hasattr(self.long, "recall"):
             raise MemoryUseError(
                 f"The long-term memory, a {type(self.long).__name__}, cannot recall: take a "
                 "VectorMemory"
             )
         await self.open()
-        return await cast("VectorMemory", self.long).recall(query, k, **options)
+        tools = options.pop("tool_results", self._quotes_tools)
+        if options.get("scope") == "tenant":
+            options["tool_results"] = tools
+        if self._several and not tools:
+            fits = Query(where=options.get("where")).predicate()
+            options["where"] = lambda message: self._is_said(message) and fits(message)
+        found = await cast("VectorMemory", self.long).recall(query, k, **options)
+        return [self._of_conversation(item) for item in found]
+
+    def _of_conversation(self, found: Recalled) -> Recalled:
+        """Return what was found with the name of its conversation."""
+        if not isinstance(found, Recalled) or found.session != self.long.session:
+            return found
+        conversation = self._elsewhere(found.message) or self.short.session
+        return found if conversation is None else replace(found, session=conversation)
 
     # Changing
 
@@ -532,6 +561,8 @@ class LayeredMemory(Retagged, WrappingMemory):
             keeps=self._keeps,
         )
         copied.resumed, copied.lasting = short.resumed, short.lasting
+        copied._several = self._several
+        copied._handed_before = self._handed_before.union(self._handed.places)
         return copied
 
 

@@ -33,3 +33,11 @@ def uncertain(call: Action) -> str:
         f"{call.name!r} was interrupted while it was running. It may or may not have taken effect, "
         "and was not run again"
     )
+
+
+def forgotten(call: Action) -> str:
+    """Return what the model reads about a call whose run ended as something was forgotten."""
+    return (
+        f"What became of {call.name!r} was forgotten. It may or may not have taken effect, and was "
+        "not run again"
+    )

@@ -142,7 +142,10 @@ def content_of(snapshot: Snapshot, control: Control) -> list[Change]:
     """Return the changes that make an empty memory that of ``snapshot``, with ``control``."""
     messages: Sequence[Message] = snapshot.messages
     if not isinstance(messages, Held):
-        messages = [*{message.id: message for message in [*messages, *snapshot.goal]}.values()]
+        first: dict[str, Message] = {}
+        for message in (*messages, *snapshot.goal):
+            first.setdefault(message.id, message)
+        messages = [*first.values()]
     goal = [GoalSet(snapshot.goal[-1].id)] if snapshot.goal else []
     values = [ValueSet(name, value) for name, value in copy.deepcopy(snapshot.views).items()]
     added = [Added(messages)] if messages else []

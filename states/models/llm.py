@@ -173,6 +173,15 @@ class LLM(ABC):
             LLMError: A subclass that says what went wrong.
         """
 
+    def check_tools(self, tools: Iterable[BaseTool]) -> None:
+        """Refuse tools that the model cannot be offered; a brain asks when it is made.
+
+        Does nothing by default.
+
+        Raises:
+            ToolDefinitionError: One of them cannot be offered.
+        """
+
     @overload
     def call(
         self,

@@ -117,3 +117,24 @@ async def test_a_cancelled_round_distinguishes_calls_that_began(
         assert said["2"] == said["3"] == "The call was not run: the run was cut short"
     else:
         assert (said["2"], said["3"]) == ("waited 2", "waited 3")
+
+
+async def test_calls_of_a_run_that_forgetting_has_ended_get_results() -> None:
+    store, bank = await killed_at_work("ann", "killer", "bob", max_concurrency=1)
+    memory = MessagesMemory([bank.pay], journal=store)
+    await memory.open()
+    memory.control.scratch["note"] = "a secret"
+    await memory.forget(text="secret")
+    await Brain(react(ScriptedLLM(["ok"])), memory).run("Something else.")
+    said = await results(memory)
+    assert [*said] == ["ann", "killer", "bob"]
+    assert all("may or may not have taken effect" in text for text in said.values())
+    assert bank.paid == ["ann", "killer"]
+
+
+async def test_a_call_that_is_kept_when_all_is_cleared_gets_a_result() -> None:
+    store, bank = await killed_at_work("ann", "killer")
+    memory = MessagesMemory([bank.pay], journal=store)
+    await memory.clear(keep=lambda message: bool(message.tool_calls))
+    await Brain(react(ScriptedLLM(["ok"])), memory).run("Something else.")
+    assert [*await results(memory)] == ["ann", "killer"]

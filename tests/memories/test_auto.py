@@ -108,6 +108,7 @@ async def test_the_run_in_which_it_shows_less_tells_so_once() -> None:
     assert (second.before, second.now) == ("window", "summary")
     trimmed = next(e for e in events if isinstance(e, MessagesTrimmed))
     assert trimmed.ids[0] == "porto"
+    assert events.index(first) < events.index(trimmed)  # the reason comes first
     recalled = [e for e in events if isinstance(e, MessagesRecalled) and e.query == QUESTION]
     assert recalled[0].items[0].id == "porto"
     assert [e.kind for e in events].count("compacted") in (1, 2)  # not with each message

@@ -391,3 +391,70 @@ async def test_a_time_to_live_is_for_both() -> None:
 async def test_both_memories_are_changed() -> None:
     memory = plain()
     assert memory.wrapped == (memory.short, memory.long)
+
+
+Kind = type[MessagesMemory] | type[VectorMemory]
+
+
+def conversation(name: str, journal: RamJournal, kind: Kind = VectorMemory) -> LayeredMemory:
+    user = kind(journal=journal, session="user:ann", tenant="ann", shared=True)
+    place: dict[str, Any] = {"journal": journal, "session": name, "tenant": "ann"}
+    return LayeredMemory(WindowedMemory(max_messages=4, **place), user)
+
+
+async def talk(journal: RamJournal, kind: Kind = VectorMemory) -> None:
+    """Say and look up something in another conversation."""
+    async with conversation("monday", journal, kind) as memory:
+        await memory.set_goal("Which hotel in Porto has a pool?")
+        call = Action(name="web", args={}, id="c1")
+        asked = Message.assistant("", tool_calls=[call])
+        page = Message.tool("This hotel with a pool is in Porto", call)
+        await memory.update([Message.system("rules"), asked, page, Message.assistant("A hotel")])
+
+
+async def test_recall_finds_no_results_of_tools_in_other_conversations() -> None:
+    journal = RamJournal()
+    await talk(journal)
+    async with conversation("tuesday", journal) as memory:
+        await memory.update([Message.user(f"hotel {number}") for number in range(6)])
+        found = await memory.recall("Which hotel in Porto has a pool?", k=20)
+        assert {(item.message.role.value, item.session) for item in found} == {
+            ("user", "monday"),
+            ("assistant", "monday"),
+            ("user", "tuesday"),
+        }
+        with_tools = await memory.recall("hotel in Porto", tool_results=True)
+        assert "tool" in {item.message.role for item in with_tools}
+        chosen = await memory.recall("hotel", where=lambda message: message.role == "assistant")
+        assert [item.message.content for item in chosen] == ["A hotel"]
+
+
+@pytest.mark.parametrize("kind", [VectorMemory, MessagesMemory])
+async def test_a_copy_quotes_other_conversations_as_such(kind: Kind) -> None:
+    journal = RamJournal()
+    await talk(journal, kind)
+    async with conversation("tuesday", journal, kind) as memory:
+        await memory.update([Message.user(f"my hotel {number}") for number in range(6)])
+        await memory.set_goal("Which hotel in Porto has a pool?")
+        copied = await memory.fork()
+        for each in (memory, copied, await copied.fork()):
+            block, *rest = [message.content for message in await each.context()]
+            assert "conversation 'monday'] assistant: A hotel" in block
+            assert "This hotel" not in block
+            assert "rules" not in block
+            assert "assistant: \n" not in block
+            assert not any("A hotel" in text or "This hotel" in text for text in rest)
+        shown = "\n".join(message.content for message in await memory.context())
+        assert shown.count("my hotel 0") == 1
+
+
+async def test_a_copy_of_a_conversation_without_a_name_knows_its_own_messages() -> None:
+    user = VectorMemory(journal=RamJournal(), session="user:ann", shared=True)
+    memory = LayeredMemory(WindowedMemory(max_messages=2), user)
+    await memory.update([Message.user("My cat is Tom"), *map(Message.user, "abc")])
+    await memory.set_goal("What is my cat called?")
+    copied = await (await memory.fork()).fork()
+    for each in (memory, copied):
+        block = (await each.context())[0].content
+        assert "My cat is Tom" in block
+        assert "another one" not in block

@@ -285,3 +285,14 @@ async def test_a_rollback_counts_before_its_entries_are_removed() -> None:
     await later.update([Message.user("more")])
     assert [m.content for m in await later.messages()] == ["kept", "more"]
     assert [m.content for m in await MessagesMemory(journal=journal).messages()] == ["kept", "more"]
+
+
+@pytest.mark.parametrize("merge", [False, True])
+async def test_of_two_messages_with_one_id_the_first_is_kept(merge: bool) -> None:
+    twice = [Message.user(text, id="a") for text in ("first", "second")]
+    updated, loaded, restored = MessagesMemory(), MessagesMemory(), MessagesMemory()
+    await updated.update(twice)
+    await loaded.load(twice, merge=merge)
+    await restored.restore(Snapshot(messages=twice))
+    for memory in (updated, loaded, restored):
+        assert await memory.messages() == twice[:1]

@@ -27,6 +27,7 @@ from agent_brain.states import (
 from agent_brain.states.models.litellm.pauses import MOST_PAUSES
 from agent_brain.states.models.llm import ProviderCall
 from agent_brain.testing import ScriptedLLM
+from agent_brain.tools import ToolDefinitionError
 from tests.states.test_litellm_wire import (
     CLAUDE,
     GEMINI,
@@ -479,6 +480,37 @@ async def test_a_tool_that_a_provider_has_not_is_refused_with_a_reason(
 async def test_tools_of_the_brain_are_no_tools_of_the_provider(tools: Any):
     with pytest.raises(StateDefinitionError, match="functions are tools of the brain"):
         LiteLLM(CLAUDE, tools=tools)
+
+
+NAMED = {"type": "web_search_20250305", "name": "web_search"}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"provider_tools": ["web_search"] * 2}, {"provider_tools": ["web_search"], "tools": [NAMED]}],
+    ids=["by name", "in both forms"],
+)
+async def test_a_tool_of_the_provider_is_given_once(given: Any):
+    with pytest.raises(StateDefinitionError, match="give each tool of the provider once"):
+        LiteLLM(CLAUDE, **given)
+
+
+@pytest.mark.parametrize("given", [{"provider_tools": ["web_search"]}, {"tools": [NAMED]}])
+async def test_a_tool_of_the_brain_has_no_name_of_a_providers_tool(given: Any):
+    @tool
+    def web_search(query: str) -> str:
+        """Search."""
+        return query
+
+    llm = LiteLLM(CLAUDE, **given)
+    with pytest.raises(ToolDefinitionError, match="'web_search' has the name of one"):
+        Brain("react", tools=[web_search], llm=llm)
+    brain = Brain("react", llm=llm)
+    with pytest.raises(ToolDefinitionError, match="give it another name"):
+        await brain.run("Search.", tools=[web_search])
+    brain.memory.add_tools([web_search])  # later, as those of a server are
+    with pytest.raises(ToolDefinitionError, match="give it another name"):
+        await brain.run("Search.")
 
 
 async def test_a_fallback_must_have_the_tools_too():

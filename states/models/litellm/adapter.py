@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from functools import cached_property, partial
 from typing import Any
 
 import anyio
 from pydantic import BaseModel
 
+from agent_brain.common.errors import ToolDefinitionError
 from agent_brain.common.litellm.connections import connections
 from agent_brain.common.litellm.setup import litellm_on_asyncio, model_entry, provider_of
 from agent_brain.common.secrets import model_secrets, register_secrets
@@ -31,7 +32,12 @@ from agent_brain.states.models.litellm.errors import requested_wait
 from agent_brain.states.models.litellm.faults import faults_of
 from agent_brain.states.models.litellm.messages import origin, to_wire
 from agent_brain.states.models.litellm.pauses import through_pauses
-from agent_brain.states.models.litellm.provider_tools import ProviderTool, faults_in, wire_tools
+from agent_brain.states.models.litellm.provider_tools import (
+    ProviderTool,
+    faults_in,
+    names_of,
+    wire_tools,
+)
 from agent_brain.states.models.litellm.schemas import response_format
 from agent_brain.states.models.litellm.usage import PRICES
 from agent_brain.states.models.llm import LLM, ArgumentsDelta, Piece, Thought
@@ -180,6 +186,17 @@ class LiteLLM(LLM):
             found.append("each of the fallbacks must be a model or have a name")
         return found
 
+    def check_tools(self, tools: Iterable[BaseTool]) -> None:
+        """Refuse tools with the name of one that the provider runs; see :meth:`LLM.check_tools`."""
+        taken = names_of(self.provider_tools, self.params.get("tools"))
+        for tool in tools:
+            if tool.name in taken:
+                raise ToolDefinitionError(
+                    f"The tool {tool.name!r} has the name of one that the provider of "
+                    f"{self.model!r} runs: give it another name, as in @tool(name=…), or do not "
+                    "give the model the provider's"
+                )
+
     @cached_property
     def supports_tools(self) -> bool:  # type: ignore[override]  # an attribute once it is known
         """Whether the model calls tools natively; the first access may import litellm."""
@@ -258,8 +275,11 @@ class LiteLLM(LLM):
         Raises:
             LLMError: A subclass that says what went wrong; from the last fallback, if there are
                 any, with notes on the models before it.
+            ToolDefinitionError: A tool has the name of one that the provider runs.
             EventLoopError: Not on asyncio.
         """
+        if self.provider_tools or "tools" in self.params:
+            self.check_tools(tools)
         send = partial(self._send, messages, tools, output_type)
         return real_call(RealCall(self, messages, tools, output_type, send))
 

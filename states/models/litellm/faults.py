@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from agent_brain.common.litellm.names import faults_in_name
 from agent_brain.common.litellm.setup import load_litellm
 from agent_brain.common.suggest import closest
+from agent_brain.states.models.litellm.provider_tools import names_of
 
 if TYPE_CHECKING:
     from agent_brain.states.models.litellm.adapter import LiteLLM
@@ -44,6 +45,9 @@ def _faults(llm: LiteLLM) -> Iterator[str]:
     for fallback in llm.fallbacks:
         if isinstance(fallback, str):
             yield from (f"fallbacks: {fault}" for fault in faults_in_name(fallback, {}))
+    names = names_of(llm.provider_tools, llm.params.get("tools"))
+    if len({*names}) < len(names):
+        yield f"give each tool of the provider once, not {', '.join(names)}"
 
 
 def _of_option(name: str, kind: type[LiteLLM]) -> Iterator[str]:

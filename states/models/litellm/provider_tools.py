@@ -38,6 +38,11 @@ def faults_in(tools: object) -> list[str]:
     return [found + "[{'type': 'file_search', …}]; functions are tools of the brain"]
 
 
+def names_of(names: Iterable[str], tools: Iterable[Mapping[str, Any]] | None) -> list[str]:
+    """Return the names of the tools that a provider runs, also of those in the form of its API."""
+    return [*names, *(str(tool["name"]) for tool in tools or () if "name" in tool)]
+
+
 def wire_tools(model: str, provider: str | None, names: Iterable[str]) -> list[dict[str, Any]]:
     """Return tools of a model's provider in the form of its API.
 
