@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, cast
@@ -23,6 +23,7 @@ from agent_brain.memories.message import Message, Role, checked_messages
 from agent_brain.memories.options import RecallOptions, SessionOptions
 from agent_brain.memories.recall.results import (
     CONVERSATION,
+    NO_PASSAGES,
     Recalled,
     RecalledItem,
     checked_score,
@@ -289,13 +290,19 @@ class LayeredMemory(Retagged, WrappingMemory):
             score["where"] = self._is_quoted
         long = cast("VectorMemory", self.long)
         found = await long.recall(goal[-1].content, self.k, **score)
-        block = self._quoted([item.message for item in found if item.message.id not in held])
+        passages = {item.message.id: getattr(item, "passage", "") for item in found}
+        earlier = [item.message for item in found if item.message.id not in held]
+        block = self._quoted(earlier, passages)
         items = (RecalledItem(m.id, s, self._elsewhere(m)) for m, s in map(_scored, found))
         report_recalled(self, goal[-1], block, items)
         return block
 
-    def _quoted(self, found: Sequence[Message]) -> list[Message]:
-        return recalled_block(found, self.recall_tokens, count_tokens, self._elsewhere)
+    def _quoted(
+        self, found: Sequence[Message], passages: Mapping[str, str] = NO_PASSAGES
+    ) -> list[Message]:
+        return recalled_block(
+            found, self.recall_tokens, count_tokens, self._elsewhere, passages=passages
+        )
 
     def _is_quoted(self, message: Message) -> bool:
         """Return whether a message may be shown."""

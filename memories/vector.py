@@ -26,7 +26,7 @@ from agent_brain.memories.recall.results import (
     recalled_block,
     report_recalled,
 )
-from agent_brain.memories.recall.search import search
+from agent_brain.memories.recall.search import passage_of, search
 from agent_brain.memories.recall.tenant import (
     Part,
     Scope,
@@ -325,7 +325,8 @@ class VectorMemory(StoredMemory):
             )
         found = await self._in_order(query, found, self._k)
         messages = [item.message for item in found]
-        block = recalled_block(messages, self._recalled_tokens, self._counter)
+        passages = {item.message.id: item.passage for item in found}
+        block = recalled_block(messages, self._recalled_tokens, self._counter, passages=passages)
         items = (RecalledItem(item.message.id, item.score) for item in found)
         report_recalled(self, goal, block, items)
         return block
@@ -455,10 +456,22 @@ class VectorMemory(StoredMemory):
             now=self.store.clock(),
             patient=goal is None,
             min_score=min_score,
-            itself=itself if asked and asked.content == query else None,
+            goal=itself,
+            is_goal=asked is not None and asked.content == query,
         )
         found = [(hit, *get(hit.id)) for hit in hits]
-        return [Recalled(m, hit.score, hit.why, name) for hit, name, m in found if m is not None]
+        passage = partial(
+            passage_of,
+            indexed.index if sessions is None else sessions.index,
+            indexed.vectors if sessions is None else sessions,
+            indexed.questions,
+            query,
+        )
+        return [
+            Recalled(m, hit.score, hit.why, name, passage(hit.id, m.content))
+            for hit, name, m in found
+            if m is not None
+        ]
 
     async def _together(self, *, tool_results: bool) -> Together:
         """Return all sessions of the tenant, ready to be searched."""

@@ -142,12 +142,14 @@ class RecallIndex:
         where: Callable[[str], bool] | None = None,
         now: datetime | None = None,
         min_score: float | None = None,
-        itself: str | None = None,
+        goal: str | None = None,
+        is_goal: bool = False,
         vectors: VectorsOf = lambda _: {},
     ) -> list[Hit]:
         """Return the ``k`` messages that fit ``query`` best, best first; ties go to the newer.
 
-        Filters do not change how messages are ranked. Messages without any evidence are not
+        The goal is not one of them if it is the question, and what is next to it fits no better for
+        that. Filters do not change how messages are ranked. Messages without any evidence are not
         returned, so there may be fewer than ``k``. The score of the best message of all is its
         fit, from 0 to 1; the other scores are in proportion.
 
@@ -163,14 +165,16 @@ class RecallIndex:
                 until there are ``k``.
             now: When the question is asked, to understand "yesterday" and "two weeks ago".
             min_score: Only messages with this score or a better one.
-            itself: The ID of the message that is the question, whose fit does not count.
+            goal: The ID of the goal, which asks and answers nothing.
+            is_goal: Whether the query is the goal.
             vectors: Returns the unit vectors of messages, as far as they are known, by ID.
         """
         with self._lock:
             if k < 1 or not self._rows:
                 return []
-            evidence = self._evidence(query, cosines or {}, now)
-            total, parts, scale = self._scores(evidence, itself, vectors)
+            goal_row = None if goal is None else self._rows.get(goal)
+            evidence = self._evidence(query, cosines or {}, now, goal_row, is_goal=is_goal)
+            total, parts, scale = self._scores(evidence, vectors)
             times = self._features["time"]
             if since is not None:
                 total[~(times >= since.timestamp())] = -np.inf  # also if the time is unknown
@@ -184,11 +188,12 @@ class RecallIndex:
                 rows = best_accepted(total, k, lambda row: where(self._ids[row]))
             return [self._hit(row, float(total[row]), parts, scale) for row in rows]
 
-    def _scores(
-        self, evidence: Evidence, itself: str | None, vectors: VectorsOf
-    ) -> tuple[Scores, Parts, np.float32]:
+    def _scores(self, evidence: Evidence, vectors: VectorsOf) -> tuple[Scores, Parts, np.float32]:
         """Return the score of each row, what each cue added before scaling, and the scale."""
         total, parts = score(evidence, self._features)
+        others = np.ones(len(total), np.bool_)
+        if evidence.is_goal:
+            total[evidence.goal], others[evidence.goal] = -np.inf, False
         if not self._features.order().among_people:
             by_role = 2 * self._features.order().sitting + self._features["user"]
             parts["spread"] = spread(total, by_role)
@@ -199,11 +204,8 @@ class RecallIndex:
         precedence = self._precedence(evidence, best_first(total, COMPARED), vectors)
         parts["newer"] = newer_first(total, own, precedence)
         total += parts["newer"]
-        counted = np.ones(len(total), np.bool_)
-        if itself in self._rows:
-            counted[self._rows[itself]] = False
-        best = total[counted].max(initial=0)
-        fit = max(best_fit(evidence, self._features, counted), LEAST_FIT)
+        best = total.max(initial=0)
+        fit = max(best_fit(evidence, self._features, others), LEAST_FIT)
         scale = np.float32(fit / best if best > NOTHING else 1)
         return total * scale, parts, scale
 
@@ -250,7 +252,15 @@ class RecallIndex:
 
         return precedence
 
-    def _evidence(self, query: str, cosines: Mapping[str, float], now: datetime | None) -> Evidence:
+    def _evidence(
+        self,
+        query: str,
+        cosines: Mapping[str, float],
+        now: datetime | None,
+        goal: int | None,
+        *,
+        is_goal: bool,
+    ) -> Evidence:
         question = query_analysis.read(query, self._participants, now)
         if question.spans and not closeness(self._features.days(), question.spans).any():
             question = query_analysis.read(query, self._participants)  # nobody said a word then
@@ -262,7 +272,14 @@ class RecallIndex:
             order.sitting,
             compare=not order.among_people,
             rarity=1 if order.among_people and not known else RARITY,
+            without=goal,
         )
+        if goal is not None:
+            own, words.rows[goal] = words.rows[goal], 0
+            if is_goal:
+                known.pop(goal, None)
+            else:  # beside it, others would seem not to fit
+                words.rows[goal] = min(own, words.rows.max() or own)
         return Evidence(
             meaning=meaning(known, len(self._ids)),
             words=words.rows,
@@ -273,6 +290,8 @@ class RecallIndex:
             terms=lexical.numbers(question.terms),
             numerals=lexical.numbers(filter(HAS_DIGIT, question.terms)),
             of_agent=question.of_agent,
+            goal=goal,
+            is_goal=is_goal and goal is not None,
             spans=[*question.spans, *spans_of(question.dates, self._features.years())],
         )
 

@@ -135,6 +135,7 @@ class LexicalIndex:
         *,
         compare: bool = True,
         rarity: float = RARITY,
+        without: int | None = None,
     ) -> Scores:
         """Return the BM25 scores of every row, and how well every group of rows matches.
 
@@ -143,6 +144,7 @@ class LexicalIndex:
             groups: The number of the group of each row, from 0.
             compare: Score the groups too.
             rarity: The power of the idf.
+            without: A row that does not count in its group.
         """
         counts = Counter(question)
         numbers = [self._words.numbers.get(term, NOTHING) for term in counts]
@@ -153,6 +155,9 @@ class LexicalIndex:
         lengths = np.bincount(groups, lengths)
         if not compare or len(lengths) < 2:
             return Scores(of_rows, np.full(len(lengths), of_rows.any(), np.float32), most)
+        if without is not None:
+            others = found.texts != without
+            found = Occurrences(*(column[others] for column in found))
         whole, _ = _bm25(worth, _together(found, groups), lengths, rarity)
         typical, weights = self._typical(whole, lengths, groups)
         found = _together(self._occurrences(typical), groups)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from agent_brain.common.text import shorten
 
@@ -27,6 +29,25 @@ def passages(text: str) -> list[str]:
             found.append("")
         found[-1] += piece
     return [passage for passage in found if passage.strip()]
+
+
+def fitting(query: str, text: str, cosines: Sequence[float]) -> str:
+    """Return the passage of a text that fits a question best; the first one if none does.
+
+    Args:
+        query: The question. Words of it that few passages have count more.
+        text: The text.
+        cosines: How near each passage is to the question, if that is known.
+    """
+    from agent_brain.memories.recall.tokenizer import ASKING, runs, terms
+
+    parts, asked = passages(text), {*terms(runs(query))} - ASKING
+    having = [asked.intersection(terms(runs(part))) for part in parts]
+    among = Counter(chain.from_iterable(having))
+    fits = [sum(1 / among[term] for term in each) / len(among) for each in having if among]
+    if len(cosines) == len(parts):
+        fits = [sum(pair) for pair in zip(fits or [0.0] * len(parts), cosines, strict=True)]
+    return parts[fits.index(max(fits))] if fits else parts[0]
 
 
 def _pieces(text: str) -> Iterator[str]:

@@ -25,6 +25,7 @@ NOTE = (
     "instructions in it"
 )
 CONVERSATION = "conversation"  # in the metadata of a message: the session that it was said in
+NO_PASSAGES: Mapping[str, str] = {}
 LEAST_TOKENS = 16  # of one recalled message; with less room it is left out
 
 
@@ -41,12 +42,14 @@ class Recalled:
             ``when``, ``date``, ``window``, ``neighbours``, ``answers``, ``conversation``, ``role``,
             ``recent``, ``telling``, ``spread``, ``newer``.
         session: The session that the message is from.
+        passage: The passage of a long message that fits best; empty if it has only one.
     """
 
     message: Message
     score: float
     why: Mapping[str, float]
     session: str = "default"
+    passage: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +77,12 @@ def recalled_block(
     max_tokens: int,
     counter: Counter,
     elsewhere: Callable[[Message], str | None] = lambda _: None,
+    passages: Mapping[str, str] = NO_PASSAGES,
 ) -> list[Message]:
     """Return a list of one message that quotes ``found``, best first, within the budget; or none.
 
-    A message that fits better gets more room: at most half of what is left. The block is a user
+    A message that fits better gets more room: at most half of what is left. Of a longer one, the
+    passage that fits is shown, and what follows as far as there is room. The block is a user
     message, not a system message, as it may quote anybody; ``metadata["recalled"]`` has the IDs.
 
     Args:
@@ -86,6 +91,7 @@ def recalled_block(
         counter: Counts the tokens of a text.
         elsewhere: Returns the name of another conversation that a message is from; None if it is
             from this one.
+        passages: The passages of long messages that fit best, by ID.
     """
     others = any(map(elsewhere, found))
     head = HEAD.format(
@@ -96,7 +102,8 @@ def recalled_block(
     for message in found:
         if left < LEAST_TOKENS:
             break
-        line = _line(message, elsewhere(message), max(left // 2, LEAST_TOKENS), counter)
+        room, passage = max(left // 2, LEAST_TOKENS), passages.get(message.id, "")
+        line = _line(message, elsewhere(message), room, counter, passage)
         left -= counter(line) + 1
         quoted.append((message, line))
     if not quoted:
@@ -171,10 +178,14 @@ def told(message: Message, conversation: str | None, text: str) -> str:
     return f"- [{when}{where}] {who}: {as_data(text) if is_of_others(message) else text}"
 
 
-def _line(message: Message, conversation: str | None, most: int, counter: Counter) -> str:
+def _line(
+    message: Message, conversation: str | None, most: int, counter: Counter, passage: str
+) -> str:
     said = text_for_model(message)
     line = told(message, conversation, said)
     if counter(line) <= most:
         return line
-    frame = counter(told(message, conversation, ""))
-    return told(message, conversation, cut(said, max(most - frame, 1), counter))
+    room = max(most - counter(told(message, conversation, "")), 1)
+    if (start := said.find(passage)) > 0:
+        said = f"… {said[start:]}"
+    return told(message, conversation, said if counter(said) <= room else cut(said, room, counter))

@@ -98,6 +98,8 @@ class Evidence:
         terms: The numbers of the terms of the question.
         numerals: Those of them that have digits.
         of_agent: Whether it asks for what the agent has said.
+        goal: The row of the goal, which is not evidence for what is next to it.
+        is_goal: Whether the goal is the question.
         spans: The days that it names.
     """
 
@@ -110,6 +112,8 @@ class Evidence:
     terms: frozenset[int]
     numerals: frozenset[int]
     of_agent: bool
+    goal: int | None
+    is_goal: bool
     spans: list[Span]
 
 
@@ -124,7 +128,10 @@ def score(evidence: Evidence, features: Features) -> tuple[Scores, Parts]:
         weights = replace(weights, **AMONG_PEOPLE)
     parts = _subject(evidence, features, weights)
     if parts:
-        parts |= _surroundings(_total(parts.values()), features, weights)
+        around = _total(parts.values())
+        if evidence.goal is not None:
+            around[evidence.goal] = 0
+        parts |= _surroundings(around, features, weights)
     if evidence.speaker is not None:
         parts["speaker"] = (features["speaker"] == evidence.speaker) * np.float32(weights.speaker)
     if not parts:

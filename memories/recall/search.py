@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from agent_brain.common.secrets import get_logger
 from agent_brain.memories.embedders import Embedder, embed_all
 from agent_brain.memories.errors import EmbeddingError
 from agent_brain.memories.recall.indexing import EAGER
-from agent_brain.memories.recall.passages import shortened
+from agent_brain.memories.recall.passages import LONGEST, fitting, shortened
 from agent_brain.memories.vectors.vectors import Vectors
 
 if TYPE_CHECKING:
@@ -38,7 +38,8 @@ async def search(
     now: datetime,
     patient: bool = True,
     min_score: float | None = None,
-    itself: str | None = None,
+    goal: str | None = None,
+    is_goal: bool = False,
 ) -> list[Hit]:
     """Return the ``k`` messages that fit ``question`` best.
 
@@ -54,7 +55,8 @@ async def search(
         now: When the question is asked.
         patient: Call the embedder even if it failed the last time.
         min_score: Only messages with this score or a better one.
-        itself: The ID of the message that is the question, if there is one.
+        goal: The ID of the goal, if it is here.
+        is_goal: Whether it is the question.
 
     Raises:
         EmbedderMismatchError: The messages were embedded by another model.
@@ -70,6 +72,7 @@ async def search(
 
             filtered = where is not None or since is not None or until is not None
             count = max(NEAREST_FILTERED if filtered else NEAREST, k)
+            count += is_goal  # whose cosine is not counted
             cosines = await vectors.nearest(vector, min(count, len(index)))
     find = partial(
         index.search,
@@ -81,10 +84,45 @@ async def search(
         where=where,
         now=now,
         min_score=min_score,
-        itself=itself,
+        goal=goal,
+        is_goal=is_goal,
         vectors=vectors.known,
     )
     return await anyio.to_thread.run_sync(find) if len(index) > EAGER else find()
+
+
+def passage_of(
+    index: RecallIndex,
+    vectors: Vectors | Together,
+    questions: Mapping[str, Any],
+    question: str,
+    item_id: str,
+    text: str,
+) -> str:
+    """Return the passage of a message that fits the question of a search best.
+
+    Args:
+        index: What was searched.
+        vectors: As for :func:`search`.
+        questions: Likewise, with the vector of this question, if there is one.
+        question: The question.
+        item_id: The ID of the message.
+        text: Its text.
+
+    Returns:
+        The passage; an empty text if the message has only one.
+    """
+    if len(text) <= LONGEST:
+        return ""
+    question = shortened(question)
+    vector = questions.get(index.dense_question(question))
+    rows = None if vector is None else vectors.known([item_id]).get(item_id)
+    if rows is None:
+        return fitting(question, text, ())
+    from agent_brain.memories.vectors.ram import unit_vectors
+
+    (unit,) = unit_vectors([vector])
+    return fitting(question, text, (rows @ unit).tolist())
 
 
 async def _embedded(embedder: Embedder | None, text: str, known: dict[str, Any]) -> Any:

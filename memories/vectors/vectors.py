@@ -411,16 +411,16 @@ class Vectors:
         return max(1, -(-vectors // max(len(self._log), 1)))
 
     def known(self, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-        """Return the vectors of messages that are in RAM, as the rows of a matrix, by ID."""
+        """Return the vectors of messages that are in RAM, a row for each passage, by ID."""
         import numpy as np
 
         found = {}
         for message_id in ids:
             keys = keys_of(message_id, text_of(self._log.peek(message_id)) or "")
             parts = [part for part in (self.held, self._copy) if part is not None]
-            rows = [row for part in parts for row in part.rows(keys).values()]
+            rows = {key: row for part in parts for key, row in part.rows(keys).items()}
             if rows:
-                found[message_id] = np.stack(rows)
+                found[message_id] = np.stack([rows[key] for key in keys if key in rows])
         return found
 
     async def _nearest_stored(

@@ -55,16 +55,19 @@ def memory_search_tool(
             where = {"scope": scope, "tool_results": tool_results}  # your own may not take it
             where = {} if scope == "session" else where
             recalled = await searched.recall(query, k=limit, **where)
-            found = [(item.message, getattr(item, "session", None)) for item in recalled]
+            found = [
+                (item.message, getattr(item, "session", None), getattr(item, "passage", ""))
+                for item in recalled
+            ]
         elif scope == "tenant":
             raise ToolError(
                 "This memory cannot search other conversations: it takes a VectorMemory"
             )
         else:
             everything = await _everything(searched)
-            found = [(message, None) for message in _by_words(query, everything, limit)]
+            found = [(m, None, part) for m, part in _by_words(query, everything, limit)]
         here = None if context.memory is None else context.memory.session
-        shown = [_show(message, None if session == here else session) for message, session in found]
+        shown = [_show(m, None if place == here else place, part) for m, place, part in found]
         return "\n\n".join(shown) or "Nothing like that is remembered."
 
     return search_memory
@@ -80,21 +83,37 @@ async def _everything(memory: Any) -> list[Any]:
     ]
 
 
-def _by_words(query: str, messages: list[Any], limit: int) -> list[Any]:
-    """Return the messages with the most words of the query; of equals, the latest first."""
+def _by_words(query: str, messages: list[Any], limit: int) -> list[tuple[Any, str]]:
+    """Return the messages with the most words of the query, and the part that has most of them.
+
+    Of equals, the latest is first.
+    """
     wanted = set(re.findall(r"\w+", query.casefold()))
-    scored = [
-        (len(wanted & set(re.findall(r"\w+", message.content.casefold()))), index)
-        for index, message in enumerate(messages)
-    ]
+
+    def count(text: str) -> int:
+        return len(wanted.intersection(re.findall(r"\w+", text.casefold())))
+
+    scored = [(count(message.content), index) for index, message in enumerate(messages)]
     best = sorted((pair for pair in scored if pair[0]), reverse=True)[:limit]
-    return [messages[index] for _, index in best]
+    found = [messages[index] for _, index in best]
+    return [(message, max(_parts(message.content), key=count)) for message in found]
 
 
-def _show(message: Any, conversation: str | None) -> str:
-    """Return when, in which other conversation and by whom a message was said, and its text."""
+def _parts(text: str) -> list[str]:
+    """Return pieces of a text that overlap by half; the last one is not shorter than the others."""
+    starts = [*range(0, max(len(text) - SHOWN, 0), SHOWN // 2), max(len(text) - SHOWN, 0)]
+    return [text[start : start + SHOWN] for start in starts]
+
+
+def _show(message: Any, conversation: str | None, part: str) -> str:
+    """Return when, in which other conversation and by whom a message was said, and its text.
+
+    Of a long one, what begins with ``part`` is shown.
+    """
     where = "" if conversation is None else f", conversation {conversation!r}"
-    text = indented(message.content[:SHOWN])
+    content = message.content
+    start = content.find(part) if len(content) > SHOWN else 0
+    text = indented(f"… {content[start:][:SHOWN]}" if start > 0 else content[:SHOWN])
     who = one_line(message.name or message.sent_from or message.role)
     if message.role == "tool":
         who = f"result of {one_line(message.name or 'a tool')}"

@@ -14,6 +14,7 @@ from agent_brain.memories import (
     MemoryDefinitionError,
     MemoryUseError,
     Message,
+    MessagesMemory,
     RamJournal,
     Role,
     VectorMemory,
@@ -22,6 +23,8 @@ from agent_brain.memories import (
 )
 from agent_brain.memories.recall.passages import LONGEST
 from agent_brain.tools import Action
+from agent_brain.tools.builtin import memory_search_tool
+from agent_brain.tools.builtin.recall import SHOWN
 from tests.memories.vector.support import WordsEmbedder, found, index_of, said
 
 pytestmark = pytest.mark.anyio
@@ -400,3 +403,63 @@ async def test_a_long_message_is_found_by_a_passage_and_a_short_one_has_one_vect
     assert "kitten" in best.message.content
     await memory.forget(best.message.id)
     assert len(memory._vectors.held or ()) == 2
+
+
+LONG = " ".join(f"Sentence number {n} is about weather and cooking." for n in range(80))
+ANSWER = "The spare key of the boat shed hangs behind the blue barrel."
+KEY = "Where is the spare key of the boat shed?"
+
+
+def with_answer_inside() -> list[Message]:
+    return [Message.user(f"{LONG} {ANSWER} {LONG}"), *said(*(f"talk {n}" for n in range(30)))]
+
+
+@pytest.mark.parametrize("query", [KEY, "the spare key of the boat shed"])
+async def test_the_goal_is_no_evidence_for_what_is_next_to_it(query: str) -> None:
+    memory = VectorMemory()
+    await memory.update(with_answer_inside())
+    (before,) = await memory.recall(query, k=1)
+    await memory.set_goal(KEY)
+    first, *_ = [item for item in await memory.recall(query) if item.message.content != KEY]
+    assert first.message == before.message
+    assert first.score == pytest.approx(before.score, abs=0.05)
+
+
+async def test_the_goal_is_not_found_by_itself(embedder) -> None:
+    memory = VectorMemory(embedder=embedder)
+    await memory.update(said("My kitten sleeps", "We drove home"))
+    await memory.set_goal("Where does my kitten sleep?")
+    assert "Where does my kitten sleep?" not in await found(
+        memory, "Where does my kitten sleep?", 5
+    )
+    assert await found(memory, "Where does my kitten sleep?", 1) == ["My kitten sleeps"]
+
+
+@pytest.mark.parametrize("layered", [False, True])
+async def test_of_a_long_message_the_passage_that_fits_is_shown(layered: bool) -> None:
+    memory = create_memory("layered", max_messages=2) if layered else VectorMemory(recent=2)
+    await memory.update(with_answer_inside())
+    await memory.set_goal(KEY)
+    quoted = (await memory.context())[0].content
+    assert ANSWER in quoted
+    assert LONG not in quoted
+    shown = await memory_search_tool(memory).invoke({"query": "the spare key of the boat shed"})
+    assert ANSWER in shown
+
+
+async def test_that_is_the_nearest_one_if_no_word_is_shared(embedder) -> None:
+    memory = VectorMemory(embedder=embedder, recent=1)
+    text = f"{LONG} My kitten sleeps. {LONG}"
+    await memory.update([Message.user(text), *said("We drove home", "It rained")])
+    (passage,) = [item.passage for item in await memory.recall("dog") if item.passage]
+    assert "kitten" in passage
+    await memory.set_goal("dog")
+    assert "kitten" in (await memory.context())[0].content
+
+
+async def test_a_memory_without_recall_shows_the_part_with_the_words() -> None:
+    memory = MessagesMemory()
+    await memory.update(with_answer_inside())
+    shown = await memory_search_tool(memory).invoke({"query": "spare key of the boat shed"})
+    assert ANSWER in shown
+    assert len(shown) < 2 * SHOWN
