@@ -473,6 +473,9 @@ class StoredMemory(Retagged, Exported):
         if self._in_step and not is_replaced(
             type(self), "checkpoint", type(self).checkpoint, "_checkpoint_later"
         ):
+            session = self.store.session
+            if session is not None and session.stale:
+                await self._settle()
             await self.store.checkpoint(self.control, hold=True)
         else:
             await self.checkpoint()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeAlias
 
 from anyio.lowlevel import checkpoint
@@ -44,6 +45,15 @@ _Numbered: TypeAlias = dict[int, Line]  # in order; the garbage collector does n
 class _Session:
     last: int
     entries: _Numbered = field(default_factory=dict)
+
+
+def _numbered(last: int, entries: Sequence[Entry]) -> _Numbered:
+    """Return entries as they are stored behind entry ``last``."""
+    now = int(time.time() * 1000)
+    lines = enumerate(to_lines(entries), last + 1)
+    return {
+        seq: (seq, kind, version, now, False, line) for seq, (_, kind, version, _, _, line) in lines
+    }
 
 
 def _to_load(entries: Sequence[Entry]) -> _Numbered:
@@ -88,10 +98,15 @@ class RamJournal(Journal):
         """See :meth:`Journal.append`."""
         if expect is not None and type(expect) is not int:
             checked_seqs([expect])
+        ready: _Numbered = {}
+        ahead = -1
         if type(entries) is list and len(entries) <= ON_LOOP:
-            lines = to_lines(entries)
-        else:
-            lines = await in_thread_if_many(as_list(entries), to_lines)
+            lines: Collection[Line] = to_lines(entries)
+        else:  # ready, if nothing else is appended meanwhile
+            known = self._find(session)
+            ahead = self._deleted if known is None else known.last
+            ready = await in_thread_if_many(as_list(entries), partial(_numbered, ahead))
+            lines = ready.values()
         known = (type(session) is str and self._sessions.get(session)) or self._find(session)
         found = 0 if known is None else known.last
         holder = (self._held or {}).get(session)
@@ -105,9 +120,13 @@ class RamJournal(Journal):
             return found
         into = known or self._sessions.setdefault(session, _Session(self._deleted))
         now, last = int(time.time() * 1000), into.last
-        for _, kind, version, _, _, line in lines:
-            last += 1
-            into.entries[last] = (last, kind, version, now, False, line)
+        if last == ahead:
+            into.entries.update(ready)
+            last += len(ready)
+        else:
+            for _, kind, version, _, _, line in lines:
+                last += 1
+                into.entries[last] = (last, kind, version, now, False, line)
         into.last = last
         return last
 

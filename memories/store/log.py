@@ -226,10 +226,12 @@ class MessageLog:
 
     def unknown(self, messages: Sequence[Message]) -> list[Message]:
         """Return those of ``messages`` that are not here yet, each ID once."""
+        known = self._messages
         fresh: dict[str, Message] = {}
         for message in messages:
-            if message.id not in self._messages:
-                fresh.setdefault(message.id, message)
+            message_id = message.__dict__["id"]  # attributes of pydantic models are slow
+            if message_id not in known:
+                fresh.setdefault(message_id, message)
         return list(fresh.values())
 
     def add_unknown(self, messages: Iterable[Message], first: int | None = None) -> list[Message]:

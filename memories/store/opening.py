@@ -49,7 +49,7 @@ async def replay_session(store: MessageStore, rows: Rows) -> None:
                 start = await in_thread_if_much(rows.lines, _load, store, found, tail or 0, staying)
             recent = rows[start:]
             for seq, change in await in_thread_if_much(recent.lines, _decode, recent):
-                store.carry_out(change, seq)
+                await store.carry_out_parts(change, seq)
             left = [view.left for view in store.views if view.left is not None]
             upto = min(left, default=None) if keeps_old else store.evicted_upto
             if not start or upto is None:

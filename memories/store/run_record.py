@@ -27,6 +27,7 @@ class RunRecord:
     """
 
     def __init__(self) -> None:
+        self._by_calls: dict[str, list[int]] = {}  # sequence numbers, by the IDs of calls
         self.reset()
 
     def reset(self) -> None:
@@ -40,7 +41,6 @@ class RunRecord:
         self._counted: dict[str, Any] = {}  # as Control.counted
         self._calls_at: dict[str, list[int]] = {}  # sequence numbers
         self._parts_at: dict[str, list[int]] = {}
-        self._by_calls: dict[str, list[int]] = {}  # sequence numbers, by the IDs of calls
         self.steps: list[int] = []
         self.outdated: list[int] = []
 
@@ -104,7 +104,9 @@ class RunRecord:
         if isinstance(change, Checkpointed):
             if change.since is None:
                 self.steps.append(seq)
-                self._by_calls.clear()
+                if self._by_calls:  # it may be read again, before what calls have written since
+                    later = {i: at for i, at in self._by_calls.items() if at[-1] > seq}
+                    self._by_calls = later
             if self.at:
                 self.outdated.append(self.at)
             control = change.control

@@ -237,11 +237,8 @@ class Session:
         """
         if self.main.failure is not None:
             raise self.main.failure
-        if self.doubt is not None:  # of a writer that this one has waited for
-            raise JournalError(
-                f"Session {self.key}: a write before this one was interrupted, and it is not known "
-                "whether it was done. Nothing of this one was written: do it again"
-            )
+        if self.doubt is not None:
+            raise self._interrupted()
         held, self.held = self.held, []
         self.last -= len(held)
         before = () if self.parent is None and self.running else self._before(entries)
@@ -262,10 +259,7 @@ class Session:
             raise self.conflict(error.found) from error
         except BaseException as error:
             if not self.shared:
-                self.doubt = written
-            if isinstance(error, JournalError) and not self.shared:
-                if self.running and self.main.running:  # it ends the run that writes here
-                    self.main.failure = error
+                self._doubt(written, held, error)
             raise
         self.last = self.offset + last
         if (call := call_here()) is not None:
@@ -279,8 +273,30 @@ class Session:
         finally:
             await self.journal._give_back(lease)
 
+    def _doubt(self, written: Sequence[Entry], held: list[Entry], error: BaseException) -> None:
+        """Note that it is not known whether ``written``, what was held included, is written."""
+        self.doubt = written
+        if not isinstance(error, JournalError):  # the step may continue, and has what was held
+            self.held = held
+            self.last += len(held)
+        elif self.running and self.main.running:  # it ends the run that writes here
+            self.main.failure = error
+
+    def _interrupted(self) -> JournalError:
+        """Return the error of a writer that has waited for one that was interrupted."""
+        return JournalError(
+            f"Session {self.key}: a write before this one was interrupted, and it is not known "
+            "whether it was done. Nothing of this one was written: do it again"
+        )
+
     def hold(self, entries: Sequence[Entry]) -> int:
-        """Number ``entries``, to be written with what is written next; return the first number."""
+        """Number ``entries``, to be written with what is written next; return the first number.
+
+        Raises:
+            JournalError: The session is to be read first, as an append was interrupted.
+        """
+        if self.doubt is not None:
+            raise self._interrupted()
         before = () if self.parent is None and self.running else self._before(entries)
         held = [*before, *entries]
         self.held += held
@@ -321,7 +337,7 @@ class Session:
 
     async def is_outdated(self) -> bool:
         """Return whether another memory has written to the session since it was read."""
-        return self.offset + await self.journal.last(self.key) != self.last
+        return self.offset + await self.journal.last(self.key) != self.last - len(self.held)
 
     async def release(self) -> None:
         """Give the lease back, if there is one; if that fails, it ends by itself."""
@@ -361,14 +377,13 @@ class Session:
             await self.journal.trim(self.key, scrub=self.shared)
 
     async def read(self) -> Rows:
-        """Return all entries of the session, and take the last one as known.
-
-        What is held is dropped: it is part of a step that has not come to its end.
+        """Return all entries of the session, what is held too; take the last one as known.
 
         Raises:
             SessionConflictError: An append was interrupted, and another memory has written since.
         """
-        if self.held:
+        held = self.held
+        if held:
             self.drop_held()
         last = self.offset + await self.journal.last(self.key)
         rows = await self.written() if last else Rows()
@@ -377,7 +392,11 @@ class Session:
         self.append_found = False
         if self.doubt is not None:
             self._settle_doubt(rows, last)
-        self.last = last
+        if held and last == self.last:  # it was not written
+            self.held, numbered = held, enumerate(held, last + 1)
+            rows = Rows([*rows, *((seq, e.kind, to_line(e.data)) for seq, e in numbered)])
+            rows = rows.without(["forked"])
+        self.last = last + len(self.held)
         self.run.reset()
         return rows
 

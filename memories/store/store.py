@@ -253,7 +253,7 @@ class MessageStore:
             changes = plan()
             self._measure(changes)
             for change in changes:
-                await self._carry_out_parts(change, None)
+                await self.carry_out_parts(change, None)
             if then is not None:
                 then()
             return changes
@@ -311,7 +311,7 @@ class MessageStore:
                 if isinstance(change, RunChange) and not local:
                     session.run.take(change, seq)
                 elif many > SLICE:
-                    await self._carry_out_parts(change, None if local else seq)
+                    await self.carry_out_parts(change, None if local else seq)
                 else:
                     self.carry_out(change, None if local else seq)
             except Exception as error:  # of a view; all is written, so all of it is carried out
@@ -471,7 +471,7 @@ class MessageStore:
         fresh = self.log.unknown(new)
         return [Added(fresh)] if fresh else []
 
-    async def _carry_out_parts(self, change: Change, seq: int | None) -> None:
+    async def carry_out_parts(self, change: Change, seq: int | None) -> None:
         """Carry out a change in RAM; other tasks run between the parts of a large one."""
         if size_of(change) <= SLICE:
             self.carry_out(change, seq)

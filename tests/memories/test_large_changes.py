@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gc
+import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
+from types import FrameType
 from typing import Any
 from weakref import ReferenceType, ref
 
@@ -51,7 +53,7 @@ class Turns:
 class Counting(View):
     """Tells how many messages are added and removed, and when."""
 
-    tail = 0
+    tail: int | None = 0
 
     def __init__(self, turns: Turns) -> None:
         self.turns = turns
@@ -143,6 +145,58 @@ async def test_other_tasks_run_while_a_journal_in_ram_reads_and_writes_many_entr
     assert [entry.data for entry in await journal.read("s")] == [entry.data for entry in made]
     if work in ("append", "load"):
         assert len(await journal.rows("more")) == MANY
+
+
+def lines_run(frame: FrameType, lines: Counter[str]) -> Callable[..., Any]:
+    """Count the lines that are run on the event loop, by file."""
+
+    def note(frame: FrameType, event: str, _: object) -> Callable[..., Any]:
+        lines[Path(frame.f_code.co_filename).name] += event == "line"
+        return note
+
+    frame.f_trace = note
+    return note
+
+
+async def test_a_journal_in_ram_does_nothing_for_each_of_many_entries_on_the_event_loop() -> None:
+    journal, lines = RamJournal(), Counter[str]()
+    made = [Entry("message", {"text": f"text {n}"}) for n in range(MANY)]
+    before = sys.gettrace()
+    sys.settrace(lambda frame, *_: lines_run(frame, lines))
+    try:
+        assert await journal.append("s", made) == MANY
+    finally:
+        sys.settrace(before)
+    assert 0 < lines["ram.py"] < 100
+
+
+async def test_many_entries_are_numbered_behind_what_is_appended_meanwhile() -> None:
+    journal = RamJournal()
+    await journal.append("gone", [Entry("x", 0)] * 3)
+    await journal.delete("gone")
+    several = {"a": MANY, "b": MANY, "c": 1, "d": 600}
+
+    async with anyio.create_task_group() as group:
+        for name, count in several.items():
+            group.start_soon(journal.append, "s", [Entry(name, n) for n in range(count)])
+    found = await journal.read("s")
+    assert [entry.seq for entry in found] == [*range(4, 4 + sum(several.values()))]
+    for name, count in several.items():
+        assert [entry.data for entry in found if entry.kind == name] == [*range(count)]
+
+
+async def test_other_tasks_run_while_a_session_with_one_large_update_is_opened() -> None:
+    turns, journal = Turns(), RamJournal()
+    await MessagesMemory(journal=journal).update([Message.user(str(n)) for n in range(MANY)])
+    whole = Counting(turns)
+    whole.tail = None
+    memory = StoredMemory(views=[whole], journal=journal)
+    async with anyio.create_task_group() as group:
+        group.start_soon(turns.count)
+        assert await memory.count() == MANY
+        group.cancel_scope.cancel()
+    assert sum(turns.changed.values()) == MANY
+    assert max(turns.changed.values()) <= MOST
 
 
 async def test_forgetting_holds_few_messages_at_a_time(tmp_path: Path) -> None:

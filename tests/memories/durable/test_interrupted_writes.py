@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
+from enum import Enum
 from pathlib import Path
+from typing import Literal
 
 import anyio
 import pytest
 
+from agent_brain import Brain, Memory, Net, react
 from agent_brain.memories import (
     Entry,
     JournalError,
@@ -18,6 +22,10 @@ from agent_brain.memories import (
     SQLiteJournal,
 )
 from agent_brain.memories.journal.lease import Holder, Lease
+from agent_brain.states.events import ActionFinished
+from agent_brain.testing import ScriptedLLM
+from agent_brain.tools import Action
+from tests.support.journals import Killed, MortalJournal
 
 pytestmark = [pytest.mark.anyio, pytest.mark.also_on_trio]
 
@@ -103,3 +111,151 @@ async def test_a_lease_that_could_not_be_given_back_is_taken_over_in_the_process
             await memory.acquire()
         await other.acquire()
         await other.release()
+
+
+class Hanging(RamJournal):
+    """Never ends the write of a value, which may be done."""
+
+    done = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.hangs = anyio.Event()
+
+    async def append(
+        self,
+        session: str,
+        entries: Sequence[Entry],
+        *,
+        expect: int | None = None,
+        lease: Lease | None = None,
+    ) -> int:
+        if entries[-1:] and entries[-1].kind == "view":
+            if self.done:
+                await super().append(session, entries, expect=expect, lease=lease)
+            self.hangs.set()
+            await anyio.sleep_forever()
+        return await super().append(session, entries, expect=expect, lease=lease)
+
+
+class Steps(Enum):
+    FIRST = "first"
+    SECOND = "second"
+
+
+class Interrupted:
+    """A program that keeps a value while a step runs, and gives up."""
+
+    def __init__(self, *, done: bool = False) -> None:
+        self.journal = Hanging()
+        self.journal.done = done
+        self.mortal = MortalJournal(self.journal)
+        self.memory = MessagesMemory(journal=self.mortal)
+        self.may_begin, self.ended = anyio.Event(), anyio.Event()
+        self.scope = anyio.CancelScope()
+
+    async def keep(self) -> None:
+        await self.may_begin.wait()
+        with self.scope:
+            await self.memory.keep("colour", "red")
+        self.ended.set()
+
+    async def begin(self) -> None:
+        self.may_begin.set()
+        await self.journal.hangs.wait()
+
+    async def end(self) -> None:
+        self.scope.cancel()
+        await self.ended.wait()
+
+    async def texts(self) -> list[str]:
+        """Return what the memory and the session have, which is the same."""
+        later = MessagesMemory(journal=self.journal)
+        first, second = [
+            [message.content for message in await memory.messages()]
+            for memory in (self.memory, later)
+        ]
+        assert first == second
+        return first
+
+
+@pytest.mark.parametrize("done", [False, True])
+@pytest.mark.parametrize("looks", [False, True])
+async def test_a_step_keeps_its_messages_when_the_write_of_another_task_is_cancelled(
+    *, done: bool, looks: bool
+) -> None:
+    program = Interrupted(done=done)
+
+    async def first(memory: Memory) -> Literal[Steps.SECOND]:
+        await memory.update([Message.assistant("one")])
+        await program.begin()
+        await program.end()
+        if looks:
+            assert [m.content for m in await memory.context()] == ["go", "one"]
+            await memory.update([Message.assistant("and a half")])
+        return Steps.SECOND
+
+    async def second(memory: Memory) -> str:
+        return "two"
+
+    brain = Brain(Net({Steps.FIRST: first, Steps.SECOND: second}), program.memory)
+    async with anyio.create_task_group() as group:
+        group.start_soon(program.keep)
+        result = await brain.run("go")
+    assert result.answer == "two"
+    assert await program.texts() == ["go", "one", *["and a half"] * looks, "two"]
+    assert await program.memory.kept("colour") == ("red" if done else None)
+
+
+async def test_a_step_that_waited_for_an_interrupted_write_is_told() -> None:
+    program = Interrupted()
+
+    async def only(memory: Memory) -> None:
+        await program.begin()
+        async with anyio.create_task_group() as group:
+            group.start_soon(write, memory)
+            await anyio.wait_all_tasks_blocked()
+            await program.end()
+
+    async def write(memory: Memory) -> None:
+        with pytest.raises(JournalError, match="do it again"):
+            await memory.update([Message.assistant("one")])
+        await memory.update([Message.assistant("one")])
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(program.keep)
+        await Brain(Net({Steps.FIRST: only}), program.memory).run("go")
+    assert await program.texts() == ["go", "one"]
+
+
+async def test_what_a_finished_call_wrote_stays_when_the_write_of_another_call_is_cancelled() -> (
+    None
+):
+    program = Interrupted()
+
+    async def note() -> str:
+        await program.memory.update([Message.user("noted")])
+        await program.begin()
+        await program.end()
+        await program.memory.count()
+        return "done"
+
+    async def wait() -> str:
+        await anyio.sleep_forever()
+        return ""
+
+    calls = [Action(name="note", args={}), Action(name="wait", args={})]
+    program.memory.add_tools([note, wait])
+    async with anyio.create_task_group() as group:
+        group.start_soon(program.keep)
+        with suppress(Killed):
+            async with Brain(react(ScriptedLLM([calls])), program.memory).stream("go") as run:
+                async for event in run:
+                    if isinstance(event, ActionFinished):
+                        program.mortal.die()
+                        break
+        assert program.mortal.dead
+    later = MessagesMemory([note, wait], journal=program.journal)
+    result = await Brain(react(ScriptedLLM(["Fine."])), later).resume()
+    assert result.answer == "Fine."
+    assert "noted" in [message.content for message in await later.messages()]
