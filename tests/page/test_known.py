@@ -151,3 +151,25 @@ def test_what_is_said_in_arabic_starts_at_the_right_whatever_names_it(serve, ope
         expect(text).to_have_css("direction", "rtl")
     expect(known(chat).locator(".known-fact")).to_have_count(2)
     expect(known(chat).locator("blockquote")).to_have_css("border-right-width", "3px")
+
+
+@pytest.mark.parametrize("way", ["Forget", "Correct"])
+def test_what_another_tab_has_forgotten_is_told_and_shown(serve, open_chat, way):
+    script = Script([remember(text="Lives in Paris", quote="I live in Paris")], ["Noted."])
+    chat = open_chat(serve(Brain(llm=script), journal=RamJournal(), knows={}).url)
+    chat.ask("I live in Paris")
+    chat.wait_until_idle()
+    fact(chat, "Lives in Paris").get_by_role("button", name=way).click()
+
+    other = chat.page.context.request
+    assert other.post(f"{chat.page.url.partition('#')[0]}user/forget", data={"text": "Paris"}).ok
+    if way == "Forget":
+        known(chat).get_by_role("button", name="Forget", exact=True).click()
+    else:
+        chat.page.keyboard.type("Lives in Lisbon")
+        chat.page.keyboard.press("Enter")
+
+    chat.tolerate("404")
+    expect(known(chat)).to_contain_text("This was forgotten meanwhile.")
+    expect(known(chat)).to_contain_text("Nothing is known about you yet.")
+    expect(known(chat).get_by_role("heading", name="What I know about you")).to_be_focused()

@@ -79,7 +79,9 @@ export class Known {
       return true;
     } catch (error) {
       this.#tell("");
-      this.#part("problem").textContent = error.message;
+      const gone = error.status === 404; // in another tab, or by the agent
+      this.#part("problem").textContent = gone ? "This was forgotten meanwhile." : error.message;
+      if (gone) await this.#readAgain();
       return false;
     }
   }
@@ -87,6 +89,11 @@ export class Known {
   async #read() {
     const { facts, next, blocks } = await this.#api.json("GET", "user");
     this.#show(facts, blocks, next);
+  }
+
+  async #readAgain() {
+    await this.#read().catch(() => {}); // what went wrong is told already
+    this.#part("title").focus();
   }
 
   #more() {
