@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -15,7 +14,13 @@ from agent_brain.memories.errors import JournalConflictError, JournalError, Leas
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.journal.entry import Entry
 from agent_brain.memories.sessions.listing import is_resumable, last_control
-from agent_brain.memories.store.session import listed_key, responses_key, session_key
+from agent_brain.memories.store.session import (
+    branches_key,
+    listed_key,
+    listed_prefix,
+    responses_key,
+    session_key,
+)
 from agent_brain.serving.branches import Branch
 
 TITLE_LENGTH = 80
@@ -96,7 +101,7 @@ class Catalog:
         self, owner: str | None, *, limit: int | None, after: str | None, search: str
     ) -> list[SessionInfo]:
         """Return sessions of ``owner``, the last changed first; see :meth:`Sessions.list`."""
-        records = await self._journal.records(listed_key("", owner)[: -len('""]}')])
+        records = await self._journal.records(listed_prefix(owner))
         places = sorted((_milliseconds(record.updated), record.key) for record in records)
         last = None if after is None else _place(owner, after)
         found: list[SessionInfo] = []
@@ -133,7 +138,12 @@ class Catalog:
         return await self._read(listed_key(session, owner))
 
     async def note(
-        self, owner: str | None, info: SessionInfo, *, changes: Collection[str] = ()
+        self,
+        owner: str | None,
+        info: SessionInfo,
+        *,
+        changes: Collection[str] = (),
+        again: bool = False,
     ) -> SessionInfo:
         """Record a session; return it as it is recorded.
 
@@ -141,12 +151,17 @@ class Catalog:
             owner: Whose it is.
             info: The session. If it is known, its title and its origin stay.
             changes: The fields of a session that is known to change, and nothing else.
+            again: Whether it was recorded before: one that is gone was deleted, and stays so.
         """
         key = listed_key(info.id, owner)
         last = 0
         while True:
             old = await self._journal.read(key)
+            if again and not old:
+                return info
             noted = _changed(_info(old[-1]), info, changes) if old else info
+            if not old and info.origin is None:  # a program may have deleted one of that ID
+                await self._end_chat(owner, info.id)
             entry = Entry("session", info_data(noted))
             try:
                 expect = max(
@@ -164,13 +179,20 @@ class Catalog:
         """Remove the session from the list. A chat that began with it begins with the next one."""
         info = await self.get(owner, session)
         chat = session if info is None else chat_of(info)
-        others = [each for each in await self.chat(owner, chat) if each != session]
-        if chat == session and others:
-            await self._begin_with(owner, others, chat)
+        if chat == session:
+            await self._end_chat(owner, chat)
         await self._journal.delete(listed_key(session, owner))
         await self._journal.delete(responses_key(session_key(session, owner)))
-        if chat == session or not others:
-            await self._journal.delete(_branches_key(owner, chat))
+        if chat != session and not await self.chat(owner, chat):
+            await self._journal.delete(branches_key(chat, owner))
+
+    async def _end_chat(self, owner: str | None, chat: str) -> None:
+        """Let the branches of a chat, if it has any, be a chat without its first session."""
+        if not await self.branches(owner, chat):
+            return
+        if others := [each for each in await self.chat(owner, chat) if each != chat]:
+            await self._begin_with(owner, others, chat)
+        await self._journal.delete(branches_key(chat, owner))
 
     async def _begin_with(self, owner: str | None, sessions: list[str], chat: str) -> None:
         """Let the sessions of a chat be those of one that begins with the first of them."""
@@ -187,11 +209,11 @@ class Catalog:
     async def add_branch(self, owner: str | None, chat: str, branch: Branch) -> None:
         """Record a branch of a chat."""
         entry = Entry("branch", _BRANCH.dump_python(branch, mode="json"))
-        await self._journal.append(_branches_key(owner, chat), [entry])
+        await self._journal.append(branches_key(chat, owner), [entry])
 
     async def branches(self, owner: str | None, chat: str) -> list[Branch]:
         """Return the branches of a chat in order, also those that were deleted."""
-        entries = await self._journal.read(_branches_key(owner, chat))
+        entries = await self._journal.read(branches_key(chat, owner))
         return [_BRANCH.validate_python(entry.data) for entry in entries]
 
     async def chat(self, owner: str | None, chat: str) -> list[str]:
@@ -234,10 +256,6 @@ def _place(owner: str | None, cursor: str) -> tuple[int, str]:
     if not (moment.isascii() and moment.isdecimal() and len(moment) < 18 and session):
         raise BrainUseError(f"after={cursor[:100]!r}: give the cursor of a session in the list")
     return int(moment), listed_key(session, owner)
-
-
-def _branches_key(owner: str | None, chat: str) -> str:
-    return json.dumps({"branches": [owner, chat]}, ensure_ascii=False)
 
 
 def _changed(known: SessionInfo, info: SessionInfo, fields: Collection[str]) -> SessionInfo:

@@ -8,7 +8,6 @@ from collections.abc import (
     AsyncIterator,
     Awaitable,
     Callable,
-    Collection,
     Coroutine,
     Iterable,
     Mapping,
@@ -730,25 +729,26 @@ class Sessions:
         if session.deleted:
             raise _not_found(session.id)
         known = session.info
-        if known is None and task is not None and session.stored:
-            known = SessionInfo(session.id, make_title(task), datetime.now(UTC))
+        if (known is None or self._catalog is not None) and task is not None and session.stored:
+            known = SessionInfo(session.id, make_title(task), datetime.now(UTC))  # if it is new
         if known is not None:  # as running, which is what is left of it after a kill
             began = replace(known, status="running", failed=False, resumable=False)
-            await self._note(session, began)
+            await self._note(session, began, again=task is None)
             if not self.active:
                 raise SessionsClosedError(CLOSED)
         self._runs.add(run)  # last: from here on it can be stopped
 
-    async def _note(
-        self, session: Session, info: SessionInfo, *, changes: Collection[str] = ()
-    ) -> SessionInfo:
-        """Record what the list says of a session, one change at a time; return it."""
+    async def _note(self, session: Session, info: SessionInfo, **options: Any) -> SessionInfo:
+        """Record what the list says of a session, one change at a time; return it.
+
+        Options are those of :meth:`Catalog.note`.
+        """
         info = replace(info, updated_at=datetime.now(UTC))
         if self._catalog is None:
             session.info = info
             return info
         async with session.noting:
-            session.info = info = await self._catalog.note(session.owner, info, changes=changes)
+            session.info = info = await self._catalog.note(session.owner, info, **options)
         return info
 
     async def run_ended(self, session: Session, run: SessionRun) -> None:
@@ -763,7 +763,7 @@ class Sessions:
             session.info, status=status, failed=session.failed, resumable=session.resumable
         )
         try:
-            await self._note(session, ended)
+            await self._note(session, ended, again=True)
         except JournalError:  # the run has ended all the same
             logger.warning("The list does not show how session %r ended", session.id, exc_info=True)
 

@@ -17,7 +17,7 @@ from agent_brain.memories.sessions.redaction import redact
 from agent_brain.memories.store.choice import forgettable
 from agent_brain.memories.store.expiry import utc_now
 from agent_brain.memories.store.filters import ForgetOptions
-from agent_brain.memories.store.session import USER_SESSION, listed_key, session_key
+from agent_brain.memories.store.session import USER_SESSION, listed_prefix, session_key
 from agent_brain.memories.stored import StoredMemory
 from agent_brain.memories.views.calls import Calls
 from agent_brain.memories.views.everything import Everything
@@ -89,8 +89,8 @@ async def forget_in_sessions(
             await forget_known(journal, tenant, str(choice.text))
         prefix = tenant_prefix(tenant)
         keys = {session_key(name, tenant) for name in (*names, USER_SESSION)}
-        listed = listed_key("", tenant)[: -len('""]}')]
-        for key in (*await journal.sessions(prefix), *await journal.sessions(listed)):
+        listed = await journal.sessions(listed_prefix(tenant))
+        for key in (*await journal.sessions(prefix), *listed):
             if key not in keys:
                 await redact(journal, key, choice.parts)
     return count

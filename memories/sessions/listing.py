@@ -19,8 +19,10 @@ from agent_brain.memories.store.kinds import NOTED, RUN, checked
 from agent_brain.memories.store.session import (
     USER_SESSION,
     as_rows,
+    branches_prefix,
     delete_key,
     listed_key,
+    listed_prefix,
     names_in,
     read_session_key,
     responses_key,
@@ -94,6 +96,13 @@ async def delete_session(journal: Journal, session: str, *, tenant: str | None =
     for beside in (listed_key(session, tenant), responses_key(key)):
         await journal.delete(beside)
     return await delete_key(journal, key)
+
+
+async def delete_lists(journal: Journal, tenant: str | None) -> None:
+    """Remove what a server's lists have of a tenant: titles of sessions, branches of chats."""
+    for prefix in (listed_prefix(tenant), branches_prefix(tenant)):
+        for key in await journal.sessions(prefix):
+            await journal.delete(key)
 
 
 def is_session(key: str) -> bool:

@@ -58,6 +58,21 @@ def listed_key(session: str, tenant: str | None = None) -> str:
     return json.dumps({"session": [tenant, session]}, ensure_ascii=False)
 
 
+def listed_prefix(tenant: str | None) -> str:
+    """Return what the keys of all that a server lists of a tenant's sessions begin with."""
+    return listed_key("", tenant)[: -len('""]}')]
+
+
+def branches_key(chat: str, tenant: str | None = None) -> str:
+    """Return the key of the branches of a chat on a server."""
+    return json.dumps({"branches": [tenant, chat]}, ensure_ascii=False)
+
+
+def branches_prefix(tenant: str | None) -> str:
+    """Return what the keys of the branches of all chats of a tenant begin with."""
+    return branches_key("", tenant)[: -len('""]}')]
+
+
 def responses_key(session: str) -> str:
     """Return the key of what is kept of the responses of a session, by the key of the session.
 

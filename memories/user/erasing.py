@@ -18,7 +18,7 @@ from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.message import Message, Role
 from agent_brain.memories.messages import MessagesMemory
-from agent_brain.memories.sessions.listing import delete_session, sessions_of
+from agent_brain.memories.sessions.listing import delete_lists, delete_session, sessions_of
 from agent_brain.memories.store.choice import forgettable
 from agent_brain.memories.store.erasure import LEAST_LETTERS
 from agent_brain.memories.store.filters import ForgetOptions, checked_text
@@ -169,6 +169,7 @@ async def forget(
     if user.journal is not None:
         if choice.everything:
             await _delete(user.journal, await sessions_of(user.journal, user.tenant), user.tenant)
+            await delete_lists(user.journal, user.tenant)
         else:
             await _forget_in_sessions(user, choice, memory, running)
         if choice.conversation is not None:

@@ -75,7 +75,7 @@ def test_facts_are_shown_with_sources_corrected_and_forgotten(serve, open_chat):
 
     current = known(chat).locator("section", has_text="Known").first
     expect(current.locator(".known-fact")).to_have_text(
-        ["Bob: Plays chess", NASTY, "homeLives in Porto"]
+        ["Bob: Plays chess", NASTY, "home Lives in Porto"]
     )
     expect(known(chat).locator("img, b")).to_have_count(0)
     expect(fact(chat, "Lives in Rome")).to_contain_text("A tool or a web page said on")
@@ -83,23 +83,23 @@ def test_facts_are_shown_with_sources_corrected_and_forgotten(serve, open_chat):
     expect(porto.locator("blockquote")).to_have_text("I moved to Porto")
     expect(porto).to_contain_text("You said on")
     past = known(chat).locator("section", has_text="No longer true")
-    expect(past.locator(".known-fact")).to_have_text("homeLives in Paris")
+    expect(past.locator(".known-fact")).to_have_text("home Lives in Paris")
 
     porto.get_by_role("button", name="Correct").click()
     chat.page.keyboard.type("Lives in Lisbon")
     chat.page.keyboard.press("Enter")
     expect(known(chat).get_by_role("status")).to_have_text("Corrected.")
     expect(current.locator(".known-fact")).to_have_text(
-        ["homeLives in Lisbon", "Bob: Plays chess", NASTY]
+        ["home Lives in Lisbon", "Bob: Plays chess", NASTY]
     )
-    expect(past.locator(".known-fact")).to_have_text(["homeLives in Porto", "homeLives in Paris"])
+    expect(past.locator(".known-fact")).to_have_text(["home Lives in Porto", "home Lives in Paris"])
 
     fact(chat, "Lives in Paris").get_by_role("link", name="I live in Paris").click()
     expect(chat.log.get_by_role("article", name="You")).to_have_text("I live in Paris")
     fact(chat, "Lives in Paris").get_by_role("button", name="Forget").click()
     fact(chat, "Lives in Paris").get_by_role("button", name="Forget", exact=True).click()
     expect(known(chat).get_by_role("status")).to_have_text("Forgotten.")
-    expect(past.locator(".known-fact")).to_have_text("homeLives in Porto")
+    expect(past.locator(".known-fact")).to_have_text("home Lives in Porto")
     expect(chat.page.get_by_text("I live in Paris")).to_have_count(0)
 
     chat.button("Forget everything…").click()
@@ -133,3 +133,43 @@ def test_axe_finds_nothing(serve, open_chat, look):
 def test_a_server_that_keeps_nothing_about_users_offers_nothing(serve, open_chat):
     chat = open_chat(serve(Brain(llm=Script(["Hello."]))).url)
     expect(chat.button("What I know about you")).to_have_count(0)
+
+
+def test_what_is_said_in_arabic_starts_at_the_right_whatever_names_it(serve, open_chat):
+    said = "أعيش في القاهرة"
+    script = Script(
+        [
+            remember(text=said, slot="home", quote=said),
+            Action(name="edit_block", args={"name": "project", "text": said, "version": 0}),
+        ],
+        ["Noted."],
+    )
+    chat = open_chat(serve(Brain(llm=script), journal=RamJournal(), knows={}).url)
+    chat.ask(said)
+    chat.wait_until_idle()
+    for text in known(chat).locator(".known-fact").all():
+        expect(text).to_have_css("direction", "rtl")
+    expect(known(chat).locator(".known-fact")).to_have_count(2)
+    expect(known(chat).locator("blockquote")).to_have_css("border-right-width", "3px")
+
+
+@pytest.mark.parametrize("way", ["Forget", "Correct"])
+def test_what_another_tab_has_forgotten_is_told_and_shown(serve, open_chat, way):
+    script = Script([remember(text="Lives in Paris", quote="I live in Paris")], ["Noted."])
+    chat = open_chat(serve(Brain(llm=script), journal=RamJournal(), knows={}).url)
+    chat.ask("I live in Paris")
+    chat.wait_until_idle()
+    fact(chat, "Lives in Paris").get_by_role("button", name=way).click()
+
+    other = chat.page.context.request
+    assert other.post(f"{chat.page.url.partition('#')[0]}user/forget", data={"text": "Paris"}).ok
+    if way == "Forget":
+        known(chat).get_by_role("button", name="Forget", exact=True).click()
+    else:
+        chat.page.keyboard.type("Lives in Lisbon")
+        chat.page.keyboard.press("Enter")
+
+    chat.tolerate("404")
+    expect(known(chat)).to_contain_text("This was forgotten meanwhile.")
+    expect(known(chat)).to_contain_text("Nothing is known about you yet.")
+    expect(known(chat).get_by_role("heading", name="What I know about you")).to_be_focused()

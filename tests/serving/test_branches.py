@@ -10,7 +10,7 @@ import pytest
 
 from agent_brain import Brain
 from agent_brain.errors import BrainUseError, SessionNotFoundError, StepNotFoundError
-from agent_brain.memories import RamJournal
+from agent_brain.memories import RamJournal, delete_session
 from agent_brain.serving import Choice, Sessions
 from tests.memories.user.support import by_rules
 from tests.serving.models import EchoLLM
@@ -133,12 +133,16 @@ async def test_a_deleted_branch_is_none_to_choose_and_the_others_stay():
         assert await journal.sessions() == []
 
 
-async def test_a_session_with_the_id_of_a_deleted_one_is_a_chat_of_its_own():
+@pytest.mark.parametrize("by", ["server", "program"])
+async def test_a_session_with_the_id_of_a_deleted_one_is_a_chat_of_its_own(by: str):
     journal = RamJournal()
     async with asked(journal) as (sessions, (first, second)):
         one = await branch(sessions, "root", second)
         two = await branch(sessions, one, first, "Uno")
-        await sessions.delete("root", **ANN)
+        if by == "server":
+            await sessions.delete("root", **ANN)
+        else:
+            await delete_session(journal, "root", tenant="ann")
         async with sessions.use("root", **ANN) as session:
             await ask(session, "New")
         own = await branch(sessions, "root", await goal_of(sessions, "root"))

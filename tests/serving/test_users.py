@@ -292,3 +292,38 @@ async def test_a_program_forgets_the_titles_in_the_list_of_a_server_too(way: str
     assert not [key for key in keys if "Zebraville" in str(await journal.read(key))]
     async with Sessions(brain, journal=journal) as sessions:
         assert await sessions.list(user="ann") == []
+
+
+async def test_a_program_that_forgets_everything_leaves_no_title_and_no_branch() -> None:
+    journal = RamJournal()
+    async with Sessions(Brain(llm=EchoLLM()), journal=journal, user={}) as sessions:
+        await ask(sessions, "monday", "I live in Zebraville")
+        async with sessions.use("monday", user="ann") as session:
+            goal = (await session.memory.goal())[0]
+        await sessions.branch("monday", goal.id, user="ann")
+        async with sessions.use("new", user="ann"):
+            await sessions.rename("new", "Zebraville", user="ann")  # it has no message
+        await ask(sessions, "monday", "Hello", user="bob")
+    async with UserMemory(journal=journal, tenant="ann") as ann:
+        await ann.forget(everything=True)
+    left = [key for key in await journal.sessions() if "bob" not in key]
+    assert [entry.data for key in left for entry in await journal.read(key)] == [None]
+    async with Sessions(Brain(), journal=journal) as sessions:
+        assert [info.title for info in await sessions.list(user="bob")] == ["Hello"]
+
+
+@pytest.mark.parametrize("everything", [True, False])
+async def test_an_open_session_that_a_program_deletes_gets_a_title_of_its_own(
+    everything: bool,
+) -> None:
+    journal = RamJournal()
+    async with Sessions(Brain(llm=EchoLLM()), journal=journal) as sessions:
+        await ask(sessions, "monday", "I live in Zebraville")
+        if everything:
+            async with UserMemory(journal=journal, tenant="ann") as ann:
+                await ann.forget(everything=True)
+        else:
+            await delete_session(journal, "monday", tenant="ann")
+        await ask(sessions, "monday", "Hello")
+        await ask(sessions, "monday", "Bye")
+        assert [info.title for info in await sessions.list(user="ann")] == ["Hello"]

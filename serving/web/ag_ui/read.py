@@ -34,8 +34,8 @@ NO_ANSWER = "The user did not answer"
 def read_said(body: RunAgentInput) -> Said:
     """Return the conversation.
 
-    Left out are messages that the user should not write (system, developer), those of subagents,
-    reasoning and activities.
+    Left out are messages that the user should not write (system, developer), the calls of subagents
+    with their results, reasoning and activities.
 
     Raises:
         BrainUseError: It does not end with a message of the user, or a part cannot be read.
@@ -78,8 +78,9 @@ def check_ids(body: RunAgentInput) -> None:
 
 
 def _is_part_of_it(message: AgUiMessage) -> bool:
-    known = isinstance(message, UserMessage | AssistantMessage | ToolMessage)
-    return known and message.subagent_run_id is None
+    if message.subagent_run_id is not None:
+        return isinstance(message, AssistantMessage)
+    return isinstance(message, UserMessage | AssistantMessage | ToolMessage)
 
 
 def _user_message(message: UserMessage, metadata: dict[str, Any] | None = None) -> Message:
@@ -102,7 +103,8 @@ def _history(messages: Iterable[AgUiMessage]) -> Iterator[Message]:
         if isinstance(message, UserMessage):
             yield _user_message(message)
         elif isinstance(message, AssistantMessage):
-            calls = [(_action(call), results.get(call.id)) for call in message.tool_calls or ()]
+            told = () if message.subagent_run_id else message.tool_calls or ()
+            calls = [(_action(call), results.get(call.id)) for call in told]
             if message.content or calls:
                 cut_off = (message.metadata or {}).get(PARTIAL) is True
                 yield Message.assistant(

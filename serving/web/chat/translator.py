@@ -78,8 +78,6 @@ class ChatTranslator(Translator[PartT]):
         show_tools: Whether calls are shown that do not need the client and wait for nobody.
     """
 
-    _nets_apart = True  # whether the text of an inner net is told as none of the conversation
-
     def __init__(
         self,
         session: str,
@@ -189,7 +187,7 @@ class ChatTranslator(Translator[PartT]):
             text = Text(self._text_id(event), event.thought, event.path, event.state)
             self._texts[key] = text
             parts += self._begin_text(text)
-        self._said = self._said or not (event.thought or (event.path and self._nets_apart))
+        self._said = self._said or not event.thought
         parts.append(self._delta(text, clean(event.text)))
         return parts
 

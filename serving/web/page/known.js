@@ -79,7 +79,9 @@ export class Known {
       return true;
     } catch (error) {
       this.#tell("");
-      this.#part("problem").textContent = error.message;
+      const gone = error.status === 404; // in another tab, or by the agent
+      this.#part("problem").textContent = gone ? "This was forgotten meanwhile." : error.message;
+      if (gone) await this.#readAgain();
       return false;
     }
   }
@@ -87,6 +89,11 @@ export class Known {
   async #read() {
     const { facts, next, blocks } = await this.#api.json("GET", "user");
     this.#show(facts, blocks, next);
+  }
+
+  async #readAgain() {
+    await this.#read().catch(() => {}); // what went wrong is told already
+    this.#part("title").focus();
   }
 
   #more() {
@@ -103,9 +110,7 @@ export class Known {
     const groups = GROUPS.map(([title, fits]) =>
       group(title, facts.filter(fits).map((fact) => this.#item(fact))),
     );
-    const notes = blocks.map(({ name, text }) =>
-      el("li", {}, el("p", { class: "known-fact", dir: "auto" }, `${name}: ${text}`)),
-    );
+    const notes = blocks.map(({ name, text }) => el("li", {}, named(text, aside(`${name}:`))));
     groups.splice(1, 0, group("Notes of the agent", notes));
     const shown = groups.filter((each) => each !== null);
     const nothing = el("p", { class: "muted" }, "Nothing is known about you yet.");
@@ -115,9 +120,9 @@ export class Known {
   }
 
   #item(fact) {
-    const about = fact.about === "user" ? "" : `${fact.about}: `;
-    const slot = fact.slot ? el("span", { class: "known-slot" }, fact.slot) : null;
-    const text = el("p", { class: "known-fact", dir: "auto" }, slot, about + fact.text);
+    const slot = fact.slot ? aside(fact.slot, { class: "known-slot" }) : null;
+    const about = fact.about === "user" ? null : aside(`${fact.about}:`);
+    const text = named(fact.text, slot, about);
     const item = el("li", {}, text, ...this.#sources(fact), plan(fact), doubt(fact));
     const buttons = el("div", { class: "buttons" });
     if (LIVE.includes(fact.status))
@@ -231,6 +236,16 @@ export class Known {
       setTimeout(() => URL.revokeObjectURL(link.href)); // once the download has begun
     });
   }
+}
+
+function named(text, ...names) {
+  const before = names.flatMap((name) => (name === null ? [] : [name, " "]));
+  return el("p", { class: "known-fact", dir: "auto" }, ...before, text);
+}
+
+/** Return words beside a text, which do not tell the direction of the text. */
+function aside(words, attributes) {
+  return el("span", { dir: "auto", ...attributes }, words);
 }
 
 function isKnown(fact) {

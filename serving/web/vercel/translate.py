@@ -57,7 +57,6 @@ class UIMessageTranslator(ChatTranslator[Chunk]):
     """
 
     last = b"data: [DONE]\n\n"
-    _nets_apart = False
 
     def __init__(
         self, *, session: str, message_id: str, denied: Collection[str] = (), **options: Any

@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from agent_brain import Brain
 from agent_brain.demo import demo_tools
 from agent_brain.errors import BrainUseError
+from agent_brain.nets import HandoffAgent, handoff
 from agent_brain.serving.web.chat.translator import NOT_RUN
 from agent_brain.states import ArgumentsDelta, Usage
 from agent_brain.testing import ScriptedLLM
@@ -84,6 +85,23 @@ def test_it_gets_text_calls_and_results(client: NodeProgram, options: Any) -> No
         ("assistant", "It is 3."),
     ]
     assert turn["messages"][1]["toolCalls"][0]["function"]["name"] == "add"
+
+
+@pytest.mark.parametrize("options", OWNERS)
+def test_what_an_agent_of_a_handoff_says_is_told_once_and_sent_again(
+    client: NodeProgram, options: Any
+) -> None:
+    to_billing = Action(name="transfer_to_billing", args={"reason": "Refund"}, id="h1")
+    llm = ScriptedLLM([["One moment.", to_billing], "It is refunded.", "You are welcome."])
+    agents = {name: HandoffAgent(description=name) for name in ("triage", "billing")}
+    brain = Brain(handoff(llm, agents, start="triage"))
+    with brain_server(brain, show_tools=True, **options) as agent:
+        first, last = talk(agent, client, {"say": "My money!"}, {"say": "Thanks"})
+    said = [content for role, content in contents(first) if role == "assistant"]
+    assert said == ["One moment.", "It is refunded."]
+    assert contents(last)[-1] == ("assistant", "You are welcome.")
+    seen = [m.content for m in llm.calls[-1].messages if m.role in ("user", "assistant")]
+    assert seen == ["My money!", *said, "Thanks"]
 
 
 class City(BaseModel):

@@ -202,7 +202,10 @@ def test_only_what_belongs_to_the_conversation_is_read() -> None:
                 {"id": "e", "role": "reasoning", "content": "Hm."},
                 {"id": "f", "role": "activity", "activityType": "x", "content": {}},
                 {"id": "a", "role": "assistant", "toolCalls": [call, odd], "content": "Wait."},
-                {"id": "b", "role": "assistant", "content": "Inside.", "subagentRunId": "x"},
+                {"id": "b", "role": "assistant", "toolCalls": [call], "subagentRunId": "x"},
+                {"id": "r", "role": "tool", "toolCallId": "c1", "subagentRunId": "x"}
+                | {"content": "3"},
+                {"id": "i", "role": "assistant", "content": "Inside.", "subagentRunId": "x"},
                 {"id": "t", "role": "tool", "toolCallId": "c1", "content": "2", "error": "Bad."},
                 {"id": "u", "role": "tool", "toolCallId": "unknown", "content": "2"},
                 HI,
@@ -210,11 +213,12 @@ def test_only_what_belongs_to_the_conversation_is_read() -> None:
             )
         )
     )
-    assistant, bad, not_run = said.history
+    assistant, bad, not_run, inside = said.history
     assert [call.args for call in assistant.tool_calls] == [{"a": 1}, {}]
     assert assistant.tool_calls[1].unparsed == "{"
     assert (bad.content, bad.is_error) == ("Bad.", True)
     assert (not_run.content, not_run.is_error) == ("The call was not run", True)
+    assert (inside.content, inside.tool_calls) == ("Inside.", ())
     assert [message.content for message in said.news] == ["Hi", "There?"]
 
 

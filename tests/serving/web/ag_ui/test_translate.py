@@ -251,6 +251,13 @@ async def test_branches_are_subagents() -> None:
 
 
 @pytest.mark.anyio
+async def test_what_an_inner_net_has_said_is_not_said_again_as_the_answer() -> None:
+    net = {Ask.BOTH: SubnetState(react(ScriptedLLM(["Blue."])))}
+    found = await translate_run(Brain(net).stream("What is the sea?"))
+    assert [each["delta"] for each in of_type(found, "TEXT_MESSAGE_CONTENT")] == ["Blue."]
+
+
+@pytest.mark.anyio
 async def test_a_subnet_that_waits_is_a_suspended_subagent() -> None:
     inner = react(ScriptedLLM([[PAY], "Paid."]))
     outer = Brain({Ask.BOTH: SubnetState(inner)}, tools=TOOLS)
