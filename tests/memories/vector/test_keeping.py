@@ -145,6 +145,24 @@ async def test_clear_forget_and_deletion_reach_the_store(place, embedder) -> Non
     await memory.aclose()
 
 
+async def test_what_the_store_could_not_delete_is_deleted_later(
+    tmp_path, embedder, monkeypatch
+) -> None:
+    async def down(keys: object) -> None:
+        raise VectorStoreError("the store is down")
+
+    place = {"client": chromadb.EphemeralClient(), "journal": tmp_path / "journal.db"}
+    async with VectorMemory(**place, tenant=str(tmp_path), embedder=embedder) as memory:
+        await memory.update(said(*TEXTS))
+        await memory._vectors.save()
+        with monkeypatch.context() as patch:
+            patch.setattr(store_of(memory), "delete", down)
+            with pytest.raises(VectorStoreError, match="down"):
+                await memory.forget(text="kitten")
+        await memory._vectors.save()
+        assert await stored(memory) == {m.id for m in await memory.messages()}
+
+
 async def test_what_a_crash_left_behind_is_deleted_when_the_session_is_opened(
     place, embedder, monkeypatch
 ) -> None:
