@@ -52,7 +52,7 @@ async def test_programs_that_take_turns_in_a_session_see_what_the_other_wrote() 
     await one.run("first")
     await other.run("second")
     await one.run("third")
-    goals = [turn.goal.content for turn in await one.memory.turns()]  # type: ignore[attr-defined]
+    goals = [turn.goal.content for turn in await one.memory.turns()]
     assert goals == ["first", "second", "third"]
 
 

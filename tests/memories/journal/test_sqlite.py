@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from contextlib import closing
+from pathlib import Path
 
 import anyio
 import pytest
@@ -267,7 +268,8 @@ async def test_a_file_that_goes_away_while_it_is_open_is_noticed(which, how, tmp
 
 
 async def test_a_file_that_goes_away_during_a_write_is_noticed(tmp_path, monkeypatch) -> None:
-    path, aside, going = tmp_path / "journal.db", tmp_path / "aside", []
+    path, aside = tmp_path / "journal.db", tmp_path / "aside"
+    going: list[Path] = []
     real = database._clock
 
     def clock() -> int:
