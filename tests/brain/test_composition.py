@@ -30,6 +30,7 @@ from agent_brain.states import (
     LLMRefusalError,
     StateDefinitionError,
     StateTimeoutError,
+    StreamItem,
     TextDelta,
 )
 from agent_brain.testing import FakeMemory, ScriptedLLM, run_state
@@ -285,6 +286,19 @@ async def test_which_errors_are_tried_again(error: Any, retry_on: Any, expected:
     with pytest.raises(type(error)):
         await Brain(single(state)).run("go")
     assert len(tries) == expected
+
+
+async def test_a_guarded_state_that_has_said_something_is_not_tried_again() -> None:
+    tries: list[int] = []
+
+    async def shaky(memory: Memory) -> AsyncIterator[StreamItem]:
+        tries.append(1)
+        yield "Half"
+        raise OSError("gone")
+
+    with pytest.raises(OSError, match="gone"):
+        await Brain(single(GuardedState(FunctionState(shaky), retries=2, backoff=0))).run("go")
+    assert len(tries) == 1
 
 
 @pytest.mark.parametrize("retry_on", [(), "OSError", KeyboardInterrupt, (OSError, 5), OSError("x")])

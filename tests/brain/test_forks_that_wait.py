@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -180,6 +181,17 @@ async def test_a_fork_of_ones_own_takes_them_along() -> None:
     shop, memory = Shop(), Mine()
     await Brain(net(shop), memory, shop.tools).run("go")
     await finish(shop, await memory.fork(), 1)
+
+
+async def test_a_fork_of_ones_own_that_does_not_take_them_has_none() -> None:
+    class Mine(ListMemory):
+        async def fork(self) -> Memory:
+            return deepcopy(self)
+
+    shop, memory = Shop(), Mine()
+    await Brain(net(shop), memory, shop.tools).run("go")
+    fork = await memory.fork()
+    assert (await fork.has_branches(), await memory.has_branches()) == (False, True)
 
 
 async def test_forgetting_in_a_fork_leaves_the_original() -> None:

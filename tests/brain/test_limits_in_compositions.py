@@ -26,7 +26,7 @@ from agent_brain import (
 from agent_brain.errors import InputNeeded, LimitCheckError
 from agent_brain.nets import MapState, SubnetState
 from agent_brain.states import FunctionState, GuardedState, Hook, StreamItem, ToolRequest, Usage
-from agent_brain.states.concurrency import Together
+from agent_brain.states.concurrency import Report, Together
 from agent_brain.states.models.llm import Piece
 from agent_brain.states.tool_round import ToolRound
 from agent_brain.testing import ScriptedLLM
@@ -141,6 +141,19 @@ async def test_calls_of_one_step_stop_at_a_limit_and_those_that_run_are_complete
     assert (result.stop_reason, seen) == (StopReason.MAX_COST, [])
     assert len(llm.asked) == 2
     assert result.usage.cost == 2.0  # the second one was completed
+
+
+async def test_a_function_of_a_step_does_not_begin_at_a_limit() -> None:
+    begun: list[str] = []
+
+    async def note(report: Report) -> None:
+        begun.append("begun")
+
+    async def think(memory: Memory) -> AsyncIterator[StreamItem]:
+        yield Together([*map(ask_each(Dollar()), range(2)), note], max_concurrency=1)
+
+    result = await Brain(single(FunctionState(think)), limits=Limits(max_cost=1)).run("go")
+    assert (result.stop_reason, begun) == (StopReason.MAX_COST, [])
 
 
 @pytest.mark.parametrize("limit", ["max_cost", "budget"])

@@ -6,7 +6,7 @@ import pytest
 
 from agent_brain import Brain, LayeredMemory, MessagesMemory, TodoMemory, WindowedMemory, react
 from agent_brain.errors import MemoryBusyError
-from agent_brain.memories import Memory
+from agent_brain.memories import Memory, RamJournal
 from agent_brain.testing import ScriptedLLM
 
 pytestmark = [pytest.mark.anyio, pytest.mark.also_on_trio]
@@ -33,6 +33,27 @@ async def test_a_wrapper_and_its_inner_memory_are_one_memory(over: str, which: s
     assert not first.busy
     assert not second.busy
     assert (await brain(second).run("go")).answer == "It is."
+
+
+async def test_a_memory_whose_lease_cannot_be_given_back_is_free() -> None:
+    class Unreachable(MessagesMemory):
+        async def release(self) -> None:
+            raise OSError("the server is down")
+
+    memory = Unreachable(journal=RamJournal())
+    with pytest.raises(OSError, match="down"):
+        await brain(memory).run("go")
+    assert not memory.busy
+
+
+async def test_programs_that_take_turns_in_a_session_see_what_the_other_wrote() -> None:
+    journal = RamJournal()
+    one, other = (brain(MessagesMemory(journal=journal)) for _ in range(2))
+    await one.run("first")
+    await other.run("second")
+    await one.run("third")
+    goals = [turn.goal.content for turn in await one.memory.turns()]
+    assert goals == ["first", "second", "third"]
 
 
 async def test_a_copy_of_a_busy_memory_is_free() -> None:

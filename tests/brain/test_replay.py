@@ -21,7 +21,14 @@ from agent_brain.memories import (
     WindowedMemory,
 )
 from agent_brain.nets import MapState, ParallelState, SubnetState, create_net
-from agent_brain.states import AnswerState, Hook, InputRequested, ModelRequest, ModelResponse
+from agent_brain.states import (
+    ActionFinished,
+    AnswerState,
+    Hook,
+    InputRequested,
+    ModelRequest,
+    ModelResponse,
+)
 from agent_brain.testing import ModelCall, ScriptedLLM
 from agent_brain.tools import Action, InputNeeded
 from tests.memories.durable.life import clever
@@ -320,6 +327,19 @@ async def test_the_answer_to_a_state_is_given_again() -> None:
     await brain.run("Hi")
     await brain.resume(input="Ann")
     await check(brain)
+
+
+async def test_a_call_that_ended_before_a_question_in_its_step_is_among_the_events() -> None:
+    work = SubnetState(react(ScriptedLLM([[call("look", 1)], "Seen."])), on_done=Step.TWO)
+    inside = Net({Step.ONE: work, Step.TWO: Inquire()})
+    memory = MessagesMemory([look], journal=RamJournal())
+    brain = Brain(Net({Step.ONE: SubnetState(inside)}), memory, trace=True)
+    await brain.run("Look.")
+    await brain.resume(input="Ann")
+    report = await brain.replay()
+    assert report.equal, str(report)
+    ended = [event.result.content for event in report.events if isinstance(event, ActionFinished)]
+    assert ended == ["seen 1"]
 
 
 async def test_a_run_that_still_waits_is_equal_as_far_as_it_came() -> None:

@@ -20,7 +20,7 @@ from agent_brain import (
     tool,
 )
 from agent_brain.errors import BrainUseError
-from agent_brain.memories import Role, WindowedMemory
+from agent_brain.memories import RamJournal, Role, WindowedMemory
 from agent_brain.nets import SubnetState
 from agent_brain.states import FunctionState
 from agent_brain.states.events import (
@@ -37,6 +37,7 @@ from agent_brain.states.events import (
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action
 from tests.support.clock import FakeClock, fake_clock
+from tests.support.journals import Killed, MortalJournal
 
 pytestmark = [pytest.mark.anyio, pytest.mark.also_on_trio]
 
@@ -452,6 +453,34 @@ async def test_a_message_that_a_journal_has_recorded_survives_a_crash(tmp_path: 
             await _send_after(run, "first", "remember me")
     async with WindowedMemory(journal=SQLiteJournal(path)) as memory:
         assert "remember me" in [m.content for m in await memory.dump()]
+
+
+async def test_a_message_that_a_run_has_received_survives_a_kill():
+    store = RamJournal()
+    journal = MortalJournal(store)
+
+    async def first(memory: Any) -> str:
+        return "first"
+
+    async def ends(memory: Any) -> str:
+        journal.die()
+        raise Killed
+
+    class Two(Enum):
+        FIRST = 1
+        ENDS = 2
+
+    def net(last: Any) -> Net:
+        states = {Two.FIRST: FunctionState(first, on_done=Two.ENDS), Two.ENDS: FunctionState(last)}
+        return Net(states)
+
+    with pytest.raises((Killed, BaseExceptionGroup)):
+        await _send_after(
+            Brain(net(ends), MessagesMemory(journal=journal)).stream("go"), "first", "remember me"
+        )
+    later = Brain(net(first), MessagesMemory(journal=store))
+    await later.resume()
+    assert "remember me" in await contents(later)
 
 
 async def _send_after(run: Any, text: str, message: str) -> None:

@@ -86,6 +86,14 @@ async def test_doing_the_same_again_is_noticed_and_then_stopped() -> None:
     assert done.result.stop_reason is StopReason.STUCK
 
 
+async def test_after_progress_there_is_another_hint() -> None:
+    turns = [*[poll()] * 5, poll(job="other"), *[poll()] * 5, "done"]
+    done = await run_net(react(ScriptedLLM(turns)), "go", tools=TOOLS)
+    assert [event.verdict for event in done.of(StuckDetected)] == ["hint", "hint"]
+    assert done.result is not None
+    assert done.result.answer == "done"
+
+
 @pytest.mark.parametrize("length", [2, 3, 4, 5, 6])
 async def test_longer_cycles_are_noticed(length: int) -> None:
     cycle = [[poll(job=f"job {'abcdef'[number]}")] for number in range(length)]

@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 
+from agent_brain import MessagesMemory
+from agent_brain.cli.decisions import ask_person
+from agent_brain.memories.runs.human_requests import HumanRequests
 from agent_brain.tools import Action
 from tests.cli.support import Terminal, in_order, invoke, json_lines
 
@@ -542,3 +545,16 @@ def test_a_field_is_named_as_in_its_form_and_not_as_its_class(tmp_path, reserve)
         terminal.expect("Meal (fish / soup), or /later> ")
         terminal.type("soup\n")
         assert terminal.finish() == 0
+
+
+def test_an_answer_may_begin_with_the_word_that_postpones() -> None:
+    memory = MessagesMemory()
+    memory.control.status = "waiting"
+    memory.control.human_requests = HumanRequests(questions={"q": "When?"})
+    lines = iter(["/later today\n", "/later\n"])
+
+    def read(prompt: str, *, hidden: bool = False) -> str | None:
+        return next(lines)
+
+    assert ask_person(memory, read) == {"input": {"q": "/later today"}}
+    assert ask_person(memory, read) is None

@@ -121,7 +121,7 @@ def both(number: int) -> int:
         ({"tools": [1]}, "tools="),
         ({"repeat": 0}, "repeat=0"),
         ({"at_once": 0}, "at_once=0"),
-        ({"model_at_once": {"gpt": 1}}, "no model of the experiment"),
+        ({"model_at_once": {"gpt": 1}}, "not a model of the experiment"),
         ({"model_at_once": 0}, "model_at_once=0"),
         ({"limits": 3}, "limits=3"),
         ({"stuck": 3}, "stuck=3"),

@@ -226,7 +226,10 @@ async def test_calls_of_tools_are_limited() -> None:
 
 async def test_nothing_is_left_of_a_run() -> None:
     limits = RateLimits({"*": Rate(at_once=2)})
-    await Brain("react", llm=ScriptedLLM(["Yes."]), hooks=[limits]).run("x")
+    brain = Brain("react", llm=ScriptedLLM(["Yes.", LLMServerError("down")]), hooks=[limits])
+    await brain.run("x")
+    with pytest.raises(LLMServerError):
+        await brain.run("x")
     assert limits._calls == {}
     (gate,) = limits._gates.values()
     assert gate.pace._begun == {}

@@ -14,6 +14,7 @@ from agent_brain.memories import (
     SummaryMemory,
     WindowedMemory,
 )
+from agent_brain.memories.store.session import session_key
 from agent_brain.tools import Action
 
 pytestmark = pytest.mark.anyio
@@ -127,3 +128,15 @@ async def test_a_later_process_forgets_what_has_expired_meanwhile() -> None:
 async def test_a_ttl_of_no_time_is_refused(ttl) -> None:
     with pytest.raises(MemoryDefinitionError, match="ttl="):
         MessagesMemory(ttl=ttl)
+
+
+async def test_what_has_left_a_window_expires_in_the_journal() -> None:
+    clock, journal = Clock(), RamJournal()
+    memory = WindowedMemory(max_messages=3, journal=journal, clock=clock)
+    soon = clock.now + timedelta(seconds=10)
+    await memory.update([said("leaves soon", clock, expires_at=soon)])
+    for number in range(5):
+        await memory.update([said(str(number), clock)])
+    clock.pass_(10)
+    await memory.context()
+    assert "leaves soon" not in repr(await journal.read(session_key("default"), history=True))

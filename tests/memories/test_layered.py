@@ -364,6 +364,23 @@ async def test_a_crash_between_the_halves_neither_loses_nor_doubles(tmp_path) ->
         assert await later.count() == 5
 
 
+async def test_the_long_term_memory_is_closed_if_the_other_cannot_be() -> None:
+    class Fails(WindowedMemory):
+        async def aclose(self) -> None:
+            raise OSError("down")
+
+    class Closes(MessagesMemory):
+        closed = False
+
+        async def aclose(self) -> None:
+            self.closed = True
+
+    long = Closes()
+    with pytest.raises(OSError, match="down"):
+        await LayeredMemory(Fails(), long).aclose()
+    assert long.closed
+
+
 async def test_what_is_being_handed_over_is_seen_meanwhile() -> None:
     seen: list[list[str]] = []
 

@@ -7,8 +7,16 @@ import json
 import pytest
 from pydantic import BaseModel
 
-from agent_brain.memories import Call, Control, Message, Snapshot, SnapshotError
+from agent_brain.memories import (
+    Call,
+    Control,
+    MemoryUseError,
+    Message,
+    Snapshot,
+    SnapshotError,
+)
 from agent_brain.tools import Action
+from tests.memories.durable.own import ListMemory
 
 ACTION = Action(name="weather", args={"city": "Oslo"})
 
@@ -36,6 +44,16 @@ def test_it_round_trips_through_json():
     snapshot = full_snapshot()
 
     assert Snapshot.from_json(snapshot.model_dump_json()) == snapshot
+
+
+@pytest.mark.anyio
+async def test_a_memory_that_cannot_drop_what_it_holds_refuses_a_snapshot():
+    memory = ListMemory()
+    await memory.update([Message.user("kept")])
+
+    with pytest.raises(MemoryUseError, match="already holds messages"):
+        await memory.restore(full_snapshot())
+    assert len(await memory.dump()) == 1
 
 
 def test_bytes_are_read_too():

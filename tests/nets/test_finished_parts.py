@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field, SecretStr
 from agent_brain import Brain, Limits, Memory, Message, MessagesMemory, Net, State, StopReason
 from agent_brain.memories import RamJournal
 from agent_brain.nets import Branch, MapResult, MapState, ParallelState, debate
-from agent_brain.states import AnswerState, FunctionState
+from agent_brain.states import AnswerState, FunctionState, StreamItem
 from agent_brain.testing import ScriptedLLM, run_state
 from tests.brain.nets import single
 from tests.nets.models import FunctionLLM, last_user, text_of
@@ -233,6 +233,19 @@ async def test_a_state_that_is_run_by_itself_keeps_what_has_finished_too() -> No
     assert (await run_state(state, memory)).text == "A\n\nB"
     assert (await run_state(state, memory)).text == "A\n\nB"
     assert work.began == {"a": 2, "b": 3}
+
+
+async def test_a_state_that_maps_twice_in_a_step_runs_all_items_twice() -> None:
+    work = Work()
+    state = MapState(given("a", "b"), as_function(work))
+
+    async def twice(memory: Memory) -> AsyncIterator[StreamItem]:
+        for _ in range(2):
+            async for item in state.run(memory):
+                yield item
+
+    await Brain(single(FunctionState(twice))).run("go")
+    assert work.began == {"a": 2, "b": 2}
 
 
 async def one_has_finished(memory: Memory) -> None:

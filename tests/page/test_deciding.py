@@ -77,9 +77,10 @@ def test_arguments_are_edited_and_mistakes_in_them_are_named(serve, open_chat):
     chat.ask("Delete it.")
     chat.button("Edit arguments…").click()
     area = chat.page.get_by_label("Arguments, as a JSON object")
-    area.fill('{"path": ')
-    chat.button("Approve with these").click()
-    expect(chat.log.get_by_role("alert")).to_have_text("The arguments are not a JSON object.")
+    for wrong in ('{"path": ', '["/a"]'):
+        area.fill(wrong)
+        chat.button("Approve with these").click()
+        expect(chat.log.get_by_role("alert")).to_have_text("The arguments are not a JSON object.")
     area.fill('{"path": "/b"}')
     chat.button("Approve with these").click()
 

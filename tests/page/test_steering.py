@@ -55,6 +55,21 @@ def test_cancel_ends_the_run_at_once(serve, open_chat, pauses):
     expect(chat.input).to_be_focused()
 
 
+def test_an_answer_that_was_cut_off_is_given_whole_when_the_run_continues(serve, open_chat, pauses):
+    llm = Script(["It is ", pauses()], ["It is here."])
+    chat = open_chat(serve(Brain(llm=llm)).url)
+
+    chat.ask("Where is it?")
+    expect(chat.answers).to_have_text("It is")
+    chat.button("Cancel now").click()
+    chat.wait_until_idle()
+    chat.page.reload()
+    chat.button("Continue the run").click()
+
+    expect(chat.answers).to_have_text(["It is here."])
+    chat.wait_until_idle()
+
+
 def test_a_run_that_reaches_a_limit_says_so(serve, open_chat):
     llm = Script([Action(name="look")])
     brain = Brain(llm=llm, tools=[tool(name="look")(lambda: "far")], limits=Limits(max_steps=2))

@@ -72,6 +72,22 @@ class Shelf:
         return [value.key for value in self.opened if not value.closed]
 
 
+async def test_a_value_that_is_taken_while_others_are_closed_stays_open():
+    shelf, expired = Shelf(idle=0), anyio.Event()
+
+    async def expire() -> None:
+        await shelf.pool.expire()
+        expired.set()
+
+    await shelf.touch("a", "b")
+    async with anyio.create_task_group() as group:
+        group.start_soon(expire)
+        await shelf.closing.wait()
+        async with shelf.take("b"):
+            await expired.wait()
+            assert shelf.left == ["b"]
+
+
 async def test_users_of_a_key_share_one_value():
     shelf = Shelf()
     async with shelf.take("a") as one, shelf.take("a") as other:

@@ -20,7 +20,7 @@ from agent_brain.memories import (
     delete_session,
 )
 from agent_brain.serving import Sessions
-from agent_brain.states import model_extractor
+from agent_brain.states import Hook, model_extractor
 from agent_brain.states.events import FactsLearned
 from agent_brain.testing import ScriptedLLM
 from tests.memories.user.support import by_rules
@@ -88,6 +88,28 @@ async def test_a_session_is_learned_from_after_ten_turns_while_it_is_open():
             told = [item.event async for item in run if isinstance(item.event, FactsLearned)]
     assert [(each.session, each.read, len(each.added)) for each in told] == [("one", 20, 10)]
     assert [len(batch.messages) for batch in batches] == [20]
+
+
+async def test_a_turn_that_comes_when_its_session_was_just_read_is_learned_at_the_end():
+    class Late(Hook):
+        async def after_run(self, request: Any, result: object) -> None:
+            if request.net == "learn":
+                read.set()
+                await go.wait()
+
+    async def was_read() -> bool:
+        return read.is_set()
+
+    journal, read, go = RamJournal(), anyio.Event(), anyio.Event()
+    brain = Brain(llm=EchoLLM(), hooks=[Late()])
+    async with Sessions(brain, journal=journal, user={"extract": by_rules}, idle=60) as sessions:
+        await ask(sessions, "one", "I like tea")
+        await until(was_read)
+        await ask(sessions, "one", "I live in Porto")
+        go.set()
+        await anyio.wait_all_tasks_blocked()
+    known = UserMemory(journal=journal, tenant="ann")
+    assert [fact.text for fact in await known.facts()] == ["Likes tea", "Lives in Porto"]
 
 
 async def test_the_end_of_the_server_learns_and_a_kill_loses_nothing(tmp_path: Path):

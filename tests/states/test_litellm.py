@@ -307,14 +307,16 @@ async def test_a_call_that_is_cut_counts_with_an_estimate() -> None:
     assert usage.cost is None
 
 
-async def test_a_price_that_the_provider_states_is_taken() -> None:
+@pytest.mark.parametrize("cost", [0.25, 0.0])
+async def test_a_price_that_the_provider_states_is_taken(cost: float) -> None:
     stated = Raw(
         '{"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [],'
-        ' "usage": {"prompt_tokens": 5, "completion_tokens": 6, "total_tokens": 11, "cost": 0.25}}'
+        ' "usage": {"prompt_tokens": 5, "completion_tokens": 6, "total_tokens": 11, '
+        f'"cost": {cost}}}}}'
     )
     with OpenAIServer([Reply("Hi", stated, usage=None)]) as server:
         pieces = await answer(model_of(server))
-    assert pieces[-1] == Usage(5, 6, 0.25, model="openai/scripted")
+    assert pieces[-1] == Usage(5, 6, cost, model="openai/scripted")
 
 
 async def test_lone_surrogates_are_replaced_in_text() -> None:

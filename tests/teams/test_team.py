@@ -174,7 +174,8 @@ async def test_a_task_goes_on_with_higher_limits_and_counts_what_was_used() -> N
     assert second.task_id == first.task_id
 
 
-async def test_the_time_limit_ends_turns_at_once() -> None:
+@pytest.mark.parametrize(("team", "own"), [(0.05, None), (3600, 0.05)])
+async def test_the_shorter_time_limit_ends_turns_at_once(team: float, own: float | None) -> None:
     @tool
     async def sleep() -> str:
         """Sleep."""
@@ -182,8 +183,10 @@ async def test_the_time_limit_ends_turns_at_once() -> None:
         return ""
 
     shared = SharedMemory()
-    slow = agent(shared, "slow", [Action(name="sleep"), "awake"], tools=[sleep])
-    result = await Team([slow], limits=Limits(timeout=0.05)).run("go")
+    calls, limits = [Action(name="sleep"), "awake"], Limits(timeout=own)
+    slow = agent(shared, "slow", calls, tools=[sleep], limits=limits)
+    with anyio.fail_after(60):
+        result = await Team([slow], limits=Limits(timeout=team)).run("go")
     assert result.stop_reason == StopReason.TIMEOUT
 
 

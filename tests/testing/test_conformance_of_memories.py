@@ -429,3 +429,18 @@ class SharesData(RamJournal):
 
 async def test_a_journal_that_shares_data_with_its_callers_fails() -> None:
     assert_explained(await failures(journal_conformance(SharesData)), "entries_are_copies")
+
+
+class TakesAnyLease(RamJournal):
+    """Lets whoever has the lease of another session write."""
+
+    async def append(self, session: str, entries: Any, **options: Any) -> int:
+        held = (self._held or {}).get(session)
+        if options.get("lease") is not None and held is not None:
+            options["lease"] = held
+        return await super().append(session, entries, **options)
+
+
+async def test_a_journal_that_takes_any_lease_fails() -> None:
+    failed = await failures(journal_conformance(TakesAnyLease))
+    assert_explained(failed, "a_lease_excludes_others")

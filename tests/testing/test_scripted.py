@@ -130,3 +130,8 @@ async def test_an_invalid_turn_is_an_error(turn):
 
 async def test_script_errors_are_failures_of_the_test():
     assert issubclass(ScriptError, AssertionError)
+
+
+def test_a_script_whose_last_turn_was_not_played_is_not_complete() -> None:
+    with pytest.raises(ScriptError, match="has 1 turns, but the model was called only 0 times"):
+        ScriptedLLM(["One."]).assert_complete()

@@ -192,11 +192,12 @@ def perform(part: Part, journal: Journal, *turns: object, **options) -> Performa
     return Performance(part, brain, journal)
 
 
-async def test_a_run_that_failed_says_so() -> None:
-    outcome = await perform(PART, RamJournal(), ValueError("no luck")).perform()
+async def test_a_run_that_failed_says_so_without_secrets() -> None:
+    error = ValueError("no luck with sk-proj-abcdefghijklmnopqrstuvwxyz012345")
+    outcome = await perform(PART, RamJournal(), error).perform()
 
     assert outcome.kind == "failed"
-    assert outcome.error == {"type": "ValueError", "message": "no luck"}
+    assert outcome.error == {"type": "ValueError", "message": "no luck with [hidden]"}
 
 
 async def test_a_run_that_failed_is_continued_when_it_is_resumed() -> None:

@@ -85,6 +85,13 @@ async def test_a_session_that_is_no_text_is_refused(journal: Journal) -> None:
     assert await journal.sessions() == ["s"]
 
 
+async def test_an_exchange_of_a_session_that_is_no_text_removes_none(journal: Journal) -> None:
+    keys: list[Any] = ["s", 5]
+    with pytest.raises(MemoryUseError, match="key of a session is a text"):
+        await journal.exchange(keys, {})
+    assert len(await journal.read("s")) == 3
+
+
 async def test_a_size_of_pages_that_is_no_number_from_1_is_refused(journal: Journal) -> None:
     for size in (0, -1, True, 1.5, None, "x"):
         with pytest.raises(MemoryUseError, match="size="):

@@ -120,6 +120,7 @@ async def test_the_lease_of_another_machine_is_taken_over_when_it_has_ended(
     lease = await journal.acquire("s")
     with pytest.raises(LeaseLostError):
         await journal.append("s", [Entry("a", 1)], lease=old)
+    await journal.release(old)
     await journal.append("s", [Entry("a", 1)], expect=0, lease=lease)
     await journal.release(lease)
 

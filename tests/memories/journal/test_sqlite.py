@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from contextlib import closing
+from pathlib import Path
 
 import anyio
 import pytest
@@ -23,6 +24,7 @@ from agent_brain.memories import (
     SQLiteJournal,
     WindowedMemory,
 )
+from agent_brain.memories.journal.sqlite import database
 
 pytestmark = pytest.mark.anyio
 
@@ -263,6 +265,25 @@ async def test_a_file_that_goes_away_while_it_is_open_is_noticed(which, how, tmp
         await memory.update([Message.user("goes on")])
     async with MessagesMemory(journal=path) as later:
         assert [m.content for m in await later.messages()] == ["kept", "goes on"]
+
+
+async def test_a_file_that_goes_away_during_a_write_is_noticed(tmp_path, monkeypatch) -> None:
+    path, aside = tmp_path / "journal.db", tmp_path / "aside"
+    going: list[Path] = []
+    real = database._clock
+
+    def clock() -> int:
+        while going:
+            going.pop().rename(aside)
+        return real()
+
+    monkeypatch.setattr(database, "_clock", clock)
+    async with SQLiteJournal(path) as journal:
+        await journal.append("s", [Entry("a", 1)])
+        going.append(path)
+        with pytest.raises(JournalError, match=r"journal\.db.*deleted.*while it was open"):
+            await journal.append("s", [Entry("a", 2)])
+        aside.rename(path)
 
 
 async def test_a_program_that_changes_its_folder_keeps_its_journal(tmp_path, monkeypatch) -> None:

@@ -167,3 +167,28 @@ async def test_what_is_said_between_the_steps_of_the_net_is_learned() -> None:
         if at_write and len(await chat.messages()) == 1:
             await chat.update([said("I like jazz", 2)])
     assert await known(journal, "ann") == ["Likes jazz", "Likes tea"]
+
+
+async def test_what_two_read_at_once_is_learned_by_one_of_them() -> None:
+    journal, reading, learned = RamJournal(), 0, []
+    both = anyio.Event()
+    await MessagesMemory(journal=journal, session="s", tenant="ann").update(
+        [said("I live in Porto")]
+    )
+
+    async def extract(batch: Batch) -> list[Draft]:
+        nonlocal reading
+        reading += 1
+        if reading == 2:
+            both.set()
+        await both.wait()
+        return by_rules(batch)
+
+    async def read() -> None:
+        user = UserMemory(journal=journal, tenant="ann", extract=extract)
+        learned.append(await user.learn("s"))
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(read)
+        group.start_soon(read)
+    assert sorted(each.messages for each in learned) == [0, 1]

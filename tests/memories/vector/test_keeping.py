@@ -25,7 +25,7 @@ from agent_brain.memories import (
 from agent_brain.memories.embedders import FunctionEmbedder
 from agent_brain.memories.recall.passages import passages
 from agent_brain.memories.vectors.chroma_folder import ChromaFolder
-from agent_brain.memories.vectors.ram import unit_vectors
+from agent_brain.memories.vectors.ram import RamVectors, unit_vectors
 from tests.memories.vector.support import (
     ChromaProcess,
     WordsEmbedder,
@@ -143,6 +143,32 @@ async def test_clear_forget_and_deletion_reach_the_store(place, embedder) -> Non
     await memory.clear()
     assert await stored(memory) == set()
     await memory.aclose()
+
+
+def test_a_removed_vector_is_not_in_ram_either() -> None:
+    vectors = RamVectors()
+    vectors.put(["a", "b", "c"], np.eye(3))
+    assert vectors.remove("a")
+    assert vectors.remove("c")
+    assert np.argwhere(vectors._room).tolist() == [[0, 1]]
+
+
+async def test_what_the_store_could_not_delete_is_deleted_later(
+    tmp_path, embedder, monkeypatch
+) -> None:
+    async def down(keys: object) -> None:
+        raise VectorStoreError("the store is down")
+
+    place = {"client": chromadb.EphemeralClient(), "journal": tmp_path / "journal.db"}
+    async with VectorMemory(**place, tenant=str(tmp_path), embedder=embedder) as memory:
+        await memory.update(said(*TEXTS))
+        await memory._vectors.save()
+        with monkeypatch.context() as patch:
+            patch.setattr(store_of(memory), "delete", down)
+            with pytest.raises(VectorStoreError, match="down"):
+                await memory.forget(text="kitten")
+        await memory._vectors.save()
+        assert await stored(memory) == {m.id for m in await memory.messages()}
 
 
 async def test_what_a_crash_left_behind_is_deleted_when_the_session_is_opened(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent_brain.memories import RamJournal, VectorMemory
-from tests.memories.vector.support import WordsEmbedder, found, said, stored
+from tests.memories.vector.support import WordsEmbedder, found, said, store_of, stored
 
 pytestmark = pytest.mark.anyio
 COUNT = 200
@@ -118,6 +118,22 @@ async def test_what_one_forgets_the_others_do_not_find(tmp_path, embedder) -> No
         assert await two.forget(text="kitten") == 1
         assert await found(one, "dog kitten") == ["It rained"]
         assert len(await stored(two)) == 1
+
+
+async def test_what_one_adds_while_another_one_opens_stays(tmp_path, embedder, monkeypatch) -> None:
+    options = {"path": tmp_path, "session": "ann", "shared": True, "embedder": embedder}
+    async with VectorMemory(**options) as one, VectorMemory(**options) as two:
+        await one.update(said("My kitten sleeps"))
+        keys = store_of(two).keys
+
+        async def keys_after_another_update() -> set[str]:
+            await one.update(said("It rained"))
+            return await keys()
+
+        with monkeypatch.context() as patch:
+            patch.setattr(store_of(two), "keys", keys_after_another_update)
+            await two.recall("dog")
+        assert len(await stored(one)) == 2
 
 
 async def test_the_context_recalls_what_another_conversation_has_said() -> None:

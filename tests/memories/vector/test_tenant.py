@@ -221,6 +221,18 @@ async def test_a_message_with_copies_in_forks_is_found_once(embedder) -> None:
     assert len({each.message.id for each in found}) == len(found) == 4
 
 
+async def test_what_has_expired_in_another_session_is_not_found() -> None:
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    end = now + timedelta(hours=1)
+    place: dict[str, Any] = {"journal": RamJournal(), "tenant": "ann", "clock": lambda: now}
+    monday = VectorMemory(**place, session="monday")
+    await monday.update([Message.user("My kitten is called Pip", expires_at=end)])
+    tuesday = VectorMemory(**place, session="tuesday")
+    assert await everywhere(tuesday, "kitten") == [("monday", "My kitten is called Pip")]
+    now = end
+    assert await everywhere(tuesday, "kitten") == []
+
+
 async def test_the_messages_of_a_tenant_are_indexed_once(monkeypatch) -> None:
     journal = RamJournal()
     indexed: list[str] = []

@@ -476,6 +476,28 @@ def test_guessing_tokens_is_limited_and_health_is_told_all_the_same():
         assert httpx.get(f"{url}/healthz").status_code == 200
 
 
+@pytest.mark.anyio
+async def test_a_request_whose_client_has_gone_gives_its_place_back():
+    app = make_app(sessions(), limits=ServerLimits(at_once=1))
+    scope = {"type": "http", "method": "GET", "path": "/info", "query_string": b""}
+    scope |= {"headers": [(b"host", b"localhost")], "client": ("127.0.0.1", 5000)}
+    sent: list[Any] = []
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def gone(message: Any) -> None:
+        raise OSError("the client has gone")
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    with pytest.raises(OSError, match="gone"):
+        await app({**scope}, receive, gone)
+    await app({**scope}, receive, send)
+    assert sent[0]["status"] == 200
+
+
 def test_one_client_cannot_take_all_places():
     gate = RemoteGate()
     limits = ServerLimits(at_once=10, at_once_each=5)

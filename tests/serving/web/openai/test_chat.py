@@ -11,11 +11,12 @@ import pytest
 from openai.types.chat import ChatCompletion as OfficialCompletion
 from openai.types.chat import ChatCompletionChunk as OfficialChunk
 
-from agent_brain import Brain, Limits, Memory, State, tool
+from agent_brain import Brain, Limits, Memory, Message, State, tool
+from agent_brain.memories import SummaryMemory
 from agent_brain.serving.web.openai.chat import ChatCompletion, ChatStream
 from agent_brain.serving.web.openai.encoding import frame
 from agent_brain.serving.web.openai.shown import Shown
-from agent_brain.states import Finish, Usage
+from agent_brain.states import Finish, Usage, model_summarizer
 from agent_brain.states.events import TextDelta
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action, InputNeeded
@@ -61,6 +62,17 @@ def asides_of(chunks: list[Any]) -> str:
 def end_of(chunks: list[Any]) -> tuple[str, str]:
     last = chunks[-1]
     return last["choices"][0]["finish_reason"], last["agent_brain"]["stop_reason"]
+
+
+async def test_a_summary_of_the_memory_does_not_count_as_written():
+    writer = ScriptedLLM([["A summary.", Usage(100, 50)]])
+    memory = SummaryMemory(summarize=model_summarizer(writer), max_messages=4)
+    await memory.update([Message.user(str(number)) for number in range(9)])
+    brain = Brain(llm=ScriptedLLM([["Good ", "morning."]]), memory=memory)
+    chunks = await chunks_of(brain, most_tokens=20)
+
+    writer.assert_complete()
+    assert (content_of(chunks), end_of(chunks)) == ("Good morning.", ("stop", "done"))
 
 
 async def test_text_becomes_chunks_that_the_official_types_accept():

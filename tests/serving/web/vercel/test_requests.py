@@ -8,8 +8,9 @@ from typing import Any
 import httpx
 import pytest
 
+from agent_brain.errors import BrainUseError
 from agent_brain.memories.message import is_partial
-from agent_brain.serving.web.vercel.read import ChatRequest, read_said
+from agent_brain.serving.web.vercel.read import ChatRequest, read_answers, read_said
 from agent_brain.tools import Action, ToolContext, tool
 from tests.serving.web.agents import Agent, agent_server
 
@@ -136,6 +137,16 @@ def test_nobody_answers_for_another_user() -> None:
 def test_without_a_token_nothing_runs() -> None:
     with agent_server(["One."], token="secret-of-ann") as agent:
         assert post(agent, body(user("Hi"))).status_code == 401
+
+
+def test_answers_to_the_runs_of_two_sessions_are_refused() -> None:
+    calls = [
+        call("approval-responded", approval={"id": f"wait:{name}:c2", "approved": True})
+        for name in ("one", "two")
+    ]
+    said = ChatRequest.model_validate(body(user("Pay."), assistant(*calls)))
+    with pytest.raises(BrainUseError, match="one run"):
+        read_answers(said)
 
 
 def test_an_approval_without_a_decision_yet_is_no_answer() -> None:
