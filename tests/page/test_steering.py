@@ -55,7 +55,10 @@ def test_cancel_ends_the_run_at_once(serve, open_chat, pauses):
     expect(chat.input).to_be_focused()
 
 
-def test_an_answer_that_was_cut_off_is_given_whole_when_the_run_continues(serve, open_chat, pauses):
+@pytest.mark.parametrize("reload", [False, True])
+def test_an_answer_that_was_cut_off_is_given_whole_when_the_run_continues(
+    serve, open_chat, pauses, reload
+):
     llm = Script(["It is ", pauses()], ["It is here."])
     chat = open_chat(serve(Brain(llm=llm)).url)
 
@@ -63,7 +66,8 @@ def test_an_answer_that_was_cut_off_is_given_whole_when_the_run_continues(serve,
     expect(chat.answers).to_have_text("It is")
     chat.button("Cancel now").click()
     chat.wait_until_idle()
-    chat.page.reload()
+    if reload:
+        chat.page.reload()
     chat.button("Continue the run").click()
 
     expect(chat.answers).to_have_text(["It is here."])

@@ -165,9 +165,9 @@ export class Conversation {
   /** Remove a partial answer of the run that continues: it is given whole. */
   #dropPartialAnswer() {
     const last = [...this.#view.log.querySelectorAll(":scope > .message, :scope > .turn")].at(-1);
-    if (last?.dataset.partial === undefined) return;
-    last.remove();
-    this.#dropped = last;
+    const partial = this.#turn?.partial ?? (last?.dataset.partial === undefined ? null : last);
+    partial?.remove();
+    this.#dropped = partial;
   }
 
   /** Return a note about where the session was copied from. */

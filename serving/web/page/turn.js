@@ -44,6 +44,7 @@ export class Turn {
   #coming = new Map(); // those of calls whose arguments have not all come
   #answer = null; // the last block in which the outermost net has said something
   #inner = null; // the last block in which any net has
+  #open = null; // the last block of the outermost net's step, until that ends
 
   /**
    * @param {Map<string, ToolCard>} cards The calls of the session, by ID.
@@ -96,6 +97,7 @@ export class Turn {
   }
 
   on_state_exited({ state, path, next, error }) {
+    if (path.length === 0) this.#open = null;
     this.#leave([...path, state]);
     if (error)
       this.#note(`${state} failed: ${error.message}. The run continues with ${next}.`, "warning");
@@ -120,7 +122,7 @@ export class Turn {
     } else {
       block.say(event.text);
       this.#inner = block;
-      if (event.path.length === 0) this.#answer = block;
+      if (event.path.length === 0) this.#answer = this.#open = block;
     }
   }
 
@@ -206,7 +208,10 @@ export class Turn {
       this.#note(endNote(reason), "ended", true);
     this.usage = event.usage;
     this.#end();
-    if (WAITS.includes(reason)) return;
+    if (WAITS.includes(reason)) {
+      this.#open = null;
+      return;
+    }
     if (this.usage.requests > 0)
       this.body.append(el("p", { class: "run-usage" }, usageText(this.usage)));
     this.body.append(this.#tools.answer(this.#goal, () => this.#answer?.text ?? ""));
@@ -227,6 +232,11 @@ export class Turn {
   /** What the agent said last, as plain text. */
   get said() {
     return this.#answer?.said ?? "";
+  }
+
+  /** What was said in a step that has not ended, which a run that continues says again. */
+  get partial() {
+    return this.ended ? (this.#open?.element ?? null) : null;
   }
 
   /** Show something that belongs to the run, such as a question. */
