@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence, Sized
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Sequence, Sized
+from typing import Any, Generic, Self, TypeVar
 
 import anyio.lowlevel
 import anyio.to_thread
@@ -16,12 +16,27 @@ ON_LOOP = 500  # more items are for a worker thread
 ON_LOOP_LETTERS = 100_000  # a longer text is too
 
 
-async def in_slices(items: Iterable[T]) -> AsyncIterator[T]:
-    """Yield ``items``; let other tasks run from time to time."""
-    for number, item in enumerate(list(items), 1):
-        yield item
-        if number % SLICE == 0:
+class in_slices(Generic[T]):  # noqa: N801 - used as a function
+    """Iterate over ``items``; let other tasks run from time to time.
+
+    No generator, which a loop that an error ends would have to close.
+    """
+
+    def __init__(self, items: Iterable[T]) -> None:
+        self._items = iter(list(items))
+        self._left = SLICE  # items until the next checkpoint
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> T:
+        if not self._left:
+            self._left = SLICE
             await anyio.lowlevel.checkpoint()
+        self._left -= 1
+        for item in self._items:
+            return item
+        raise StopAsyncIteration
 
 
 async def in_thread_if_many(items: S, work: Callable[[S], T], most: int = ON_LOOP) -> T:
