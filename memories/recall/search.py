@@ -92,7 +92,7 @@ async def search(
 
 
 def passage_of(
-    index: RecallIndex,
+    index: RecallIndex | None,
     vectors: Vectors | Together,
     questions: Mapping[str, Any],
     question: str,
@@ -115,14 +115,14 @@ def passage_of(
     if len(text) <= LONGEST:
         return ""
     question = shortened(question)
-    vector = questions.get(index.dense_question(question))
-    rows = None if vector is None else vectors.known([item_id]).get(item_id)
-    if rows is None:
-        return fitting(question, text, ())
-    from agent_brain.memories.vectors.ram import unit_vectors
+    cosines: list[float] = []
+    vector = None if index is None else questions.get(index.dense_question(question))
+    if vector is not None and (rows := vectors.known([item_id]).get(item_id)) is not None:
+        from agent_brain.memories.vectors.ram import unit_vectors
 
-    (unit,) = unit_vectors([vector])
-    return fitting(question, text, (rows @ unit).tolist())
+        (unit,) = unit_vectors([vector])
+        cosines = (rows @ unit).tolist()
+    return fitting(question, text, cosines)
 
 
 async def _embedded(embedder: Embedder | None, text: str, known: dict[str, Any]) -> Any:
