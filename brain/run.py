@@ -616,12 +616,9 @@ class Run(AsyncResource, Generic[OutputT_co]):
             # the run was interrupted after this answer
             answer = control.ended.get("") or answer_of(messages)
             finish_reason = control.finish_reason
-        output: Any = control.output
-        if output is not None:
-            output = self._plan.net.restore_output(output, control.output_class)
         result: Result[OutputT_co] = Result(
             answer=answer,
-            output=output,
+            output=self._plan.net.restore_output(control.output, control.output_class),
             stop_reason=reason,
             steps=control.step,
             usage=self._budget.usage(),

@@ -111,9 +111,7 @@ class MessageLog:
     def all(self) -> list[Message]:
         """Return all messages, in order."""
         if self._all is None:
-            if self.encoded:
-                self._decode_all()
-            self._all = [*self._messages.values()]  # type: ignore[list-item]
+            self._all = list(self)
         return self._all.copy()
 
     def __reversed__(self) -> Iterator[Message]:
