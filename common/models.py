@@ -48,7 +48,8 @@ def maker_of_defaults(
 ) -> Callable[[], dict[str, Any]]:
     """Return a function that makes the default of every field of ``model``, but those named."""
     fields = [(name, field) for name, field in model.model_fields.items() if name not in without]
-    fixed = template(model, {name: field.default for name, field in fields})
+    grown = template(model, {name: field.default for name, field in fields})
+    fixed = {**grown}  # without spare room
     made = {name: field.default_factory for name, field in fields if field.default_factory}
 
     def make() -> dict[str, Any]:

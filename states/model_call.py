@@ -147,6 +147,12 @@ class ModelCall(Work):
     growing: bool = False  # its output is that of the run, and is shown while it comes
     as_thoughts: bool = False  # as which it is shown
     _by_state: bool = False
+    # Of an attempt. An object with more than 30 attributes of its own takes a KiB more.
+    _trimmed = _begun = _announced = _reported = _started = False
+    _blank = ""  # white space at the beginning of the text
+    _tags: ThinkTags | None = None  # made where one may be
+    _used: Usage | None = None
+    _partial: PartialReader | None = None  # of the run's output
     results_of_it = frozenset({"text", "actions", "finish", "usage", "output"})
 
     def __init__(
@@ -173,7 +179,6 @@ class ModelCall(Work):
         self.check = check
         self.complaint = complaint
         self.corrections, self.corrected = corrections, 0
-        self._trimmed = self._begun = False
         self._makers: list[CodeType] = []  # from the function that makes it to the State.run
         frame: FrameType | None = sys._getframe(1)
         while frame is not None and len(self._makers) < MOST_MAKERS:
@@ -190,24 +195,22 @@ class ModelCall(Work):
         if context is not None:
             context.check_budget()
         self.id = _new_response_id()
-        if not self._begun:
+        if self._begun:
+            self.attachments = self.sources = ()
+            self._blank, self._tags, self._used, self._partial = "", None, None, None
+            self._announced = self._reported = self._started = False
+        else:
             self._begun, self.usage = True, None
         self.text = ""
         self.actions = []
         self.finish = self.output = None
-        self.attachments = self.sources = ()
         self._at = NOWHERE if context is None else context.at
         self._parts: list[str] = []
         self._thoughts: list[str] = []
-        self._blank = ""  # white space at the beginning of the text
         self._served: list[ProviderCall] = []
-        self._tags: ThinkTags | None = None  # made where one may be
-        self._used: Usage | None = None
         self._called = self.llm
-        self._announced = self._reported = self._started = False
         self._watched = context is not None and context.watched
         self._open_calls: dict[str, tuple[str, list[str]]] = {}  # names and arguments, by their IDs
-        self._partial: PartialReader | None = None  # of the run's output
 
     @property
     def finish_reason(self) -> str | None:
