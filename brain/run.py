@@ -306,9 +306,10 @@ class Run(AsyncResource, Generic[OutputT_co]):
         self._plan.on_result(None)
         memory.deps = self._deps
         set_run_work(claim.memories, self._memory_calls)
-        tools = ExitStack()
+        tools: ExitStack | None = None  # it has a deque, which is large
         try:
             if self._plan.tools:
+                tools = ExitStack()
                 tools.enter_context(offered(memory.available_tools, self._plan.tools))
             if noting:
                 interruption.note_task()
@@ -352,7 +353,8 @@ class Run(AsyncResource, Generic[OutputT_co]):
             self.ended = True
             self._memory_calls.end(claim.memories)
             memory.deps = None
-            tools.close()
+            if tools is not None:
+                tools.close()
             await claim.release()
 
     async def _ended_by(self, error: BaseException) -> Event | None:
