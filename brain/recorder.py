@@ -133,8 +133,7 @@ class StepRecorder:
 
     def answer(self) -> str:
         """Return the text of the last step that streamed any."""
-        text = "".join(self.report.said or self._text)
-        return text if text.isascii() else clean(text)
+        return clean("".join(self.report.said or self._text))
 
     def unrecorded(self, messages: Sequence[Message]) -> str:
         """Return the text of the step, as far as no message holds it.

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 M = TypeVar("M", bound=BaseModel)
+MOST_SHARED = 29  # keys of an object that share the table of its class
 
 # The slots' own setters: object.__setattr__ would look each of them up at every call.
 set_dict, set_names, set_extra, set_private = (
@@ -35,8 +36,11 @@ def assembler(model: type[M]) -> Callable[[dict[str, Any]], M]:
 def template(model: type[BaseModel], values: dict[str, Any]) -> dict[str, Any]:
     """Return ``values`` as a dict to copy: instances of ``model`` share its table of keys.
 
-    Copies take less memory and time than a new dict with the same keys (PEP 412).
+    Copies take less memory and time than a new dict with the same keys (PEP 412). More keys than
+    CPython shares are in a dict without spare room.
     """
+    if len(values) > MOST_SHARED:
+        return {**values}
     made = model.__new__(model)
     for name, value in values.items():
         object.__setattr__(made, name, value)
@@ -48,8 +52,7 @@ def maker_of_defaults(
 ) -> Callable[[], dict[str, Any]]:
     """Return a function that makes the default of every field of ``model``, but those named."""
     fields = [(name, field) for name, field in model.model_fields.items() if name not in without]
-    grown = template(model, {name: field.default for name, field in fields})
-    fixed = {**grown}  # without spare room
+    fixed = template(model, {name: field.default for name, field in fields})
     made = {name: field.default_factory for name, field in fields if field.default_factory}
 
     def make() -> dict[str, Any]:

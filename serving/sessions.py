@@ -8,6 +8,7 @@ from collections.abc import (
     AsyncIterator,
     Awaitable,
     Callable,
+    Collection,
     Coroutine,
     Iterable,
     Mapping,
@@ -738,17 +739,26 @@ class Sessions:
                 raise SessionsClosedError(CLOSED)
         self._runs.add(run)  # last: from here on it can be stopped
 
-    async def _note(self, session: Session, info: SessionInfo, **options: Any) -> SessionInfo:
+    async def _note(
+        self,
+        session: Session,
+        info: SessionInfo,
+        *,
+        changes: Collection[str] = (),
+        again: bool = False,
+    ) -> SessionInfo:
         """Record what the list says of a session, one change at a time; return it.
 
-        Options are those of :meth:`Catalog.note`.
+        See :meth:`Catalog.note`.
         """
         info = replace(info, updated_at=datetime.now(UTC))
         if self._catalog is None:
             session.info = info
             return info
         async with session.noting:
-            session.info = info = await self._catalog.note(session.owner, info, **options)
+            session.info = info = await self._catalog.note(
+                session.owner, info, changes=changes, again=again
+            )
         return info
 
     async def run_ended(self, session: Session, run: SessionRun) -> None:

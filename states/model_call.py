@@ -147,7 +147,7 @@ class ModelCall(Work):
     growing: bool = False  # its output is that of the run, and is shown while it comes
     as_thoughts: bool = False  # as which it is shown
     _by_state: bool = False
-    # Of an attempt. An object with more than 30 attributes of its own takes a KiB more.
+    # Of an attempt. An object with 30 attributes of its own takes a KiB more.
     _trimmed = _begun = _announced = _reported = _started = False
     _blank = ""  # white space at the beginning of the text
     _tags: ThinkTags | None = None  # made where one may be

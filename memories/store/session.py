@@ -357,9 +357,8 @@ class Session:
     async def release(self) -> None:
         """Give the lease back, if there is one; if that fails, it ends by itself."""
         try:
-            if self.failure is None and self.doubt is None:
-                if self.held:
-                    await self.flush()
+            if self.held and self.failure is None and self.doubt is None:
+                await self.flush()
         finally:
             lease, self.lease = self.lease, None
             self.running, self.failure = False, None

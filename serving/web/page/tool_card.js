@@ -103,7 +103,7 @@ export class ToolCard {
     this.body.append(this.result);
   }
 
-  /** Show that the call goes on when a person has decided or answered. */
+  /** Show that the call continues when a person has decided or answered. */
   wait() {
     this.#show("waiting");
   }
