@@ -80,6 +80,8 @@ class AutoMemory(VectorMemory):
         EmbeddingError: ``embedder`` is not an embedder.
     """
 
+    begins_with_goal = True
+
     def __init__(
         self,
         tools: Iterable[ToolLike] = (),
@@ -189,15 +191,13 @@ class AutoMemory(VectorMemory):
         if not self._fitted:
             await super()._catch_up(embed=embed)
 
-    async def begin(
-        self, goal: Message, run_id: str, state: str, *, before: Sequence[Message] = ()
-    ) -> None:
-        """As :meth:`VectorMemory.begin`; nothing is indexed while everything fits."""
+    async def set_goal(self, goal: str | Message) -> None:
+        """As :meth:`VectorMemory.set_goal`; nothing is indexed while everything fits."""
         tail: Any = self.store.views[0]
         if not tail.fits:
-            await super().begin(goal, run_id, state, before=before)
+            await super().set_goal(goal)
             return
-        await StoredMemory.begin(self, goal, run_id, state, before=before)
+        await StoredMemory.set_goal(self, goal)
         if not tail.fits:
             self._show_less()
 

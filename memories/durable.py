@@ -15,7 +15,6 @@ from agent_brain.memories.branches.copying import Branch, Copying, Fork, Nested,
 from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError
 from agent_brain.memories.message import Message, as_message, checked_messages
 from agent_brain.memories.options import SessionOptions, refuse_others
-from agent_brain.memories.runs.beginning import Beginning, begin_by_set_goal, is_replaced
 from agent_brain.memories.runs.work import family, set_run_work
 from agent_brain.memories.store import removal
 from agent_brain.memories.store.erasure import deleted
@@ -69,6 +68,8 @@ class DurableMemory(Retagged, WrappingMemory):
             makes no sense.
         ToolDefinitionError: Two tools have the same name.
     """
+
+    begins_with_goal = True
 
     def __init__(
         self,
@@ -211,27 +212,9 @@ class DurableMemory(Retagged, WrappingMemory):
     async def set_goal(self, goal: str | Message) -> None:
         """Start a turn."""
         goal = as_message(goal)
-        begins = self._record._beginning is not None
-        await self._add("set_goal()", [], goal, lambda: self._record.set_goal(goal), begins=begins)
-
-    async def begin(
-        self, goal: Message, run_id: str, state: str, *, before: Sequence[Message] = ()
-    ) -> None:
-        """Start a turn and a run of it, in one write."""
-        goal, before = as_message(goal), checked_messages(before)
-        kind = type(self)
-        if is_replaced(kind, "set_goal", kind.set_goal) or (
-            before and is_replaced(kind, "update", kind.update)
-        ):
-            if before:
-                await self.update([*before])
-            await begin_by_set_goal(self, goal, Beginning(run_id, state))
-            return
-
-        async def write() -> None:
-            await self._record.begin(goal, run_id, state, before=before)
-
-        await self._add("begin()", before, goal, write, begins=True)
+        begins = self._record._beginning
+        before = () if begins is None else checked_messages(begins.before)
+        await self._add("set_goal()", before, goal, lambda: self._record.set_goal(goal))
 
     async def update(self, messages: list[Message]) -> list[str] | Any:
         """Add ``messages`` in this order, all or none; known IDs are ignored."""
@@ -244,14 +227,12 @@ class DurableMemory(Retagged, WrappingMemory):
         messages: Sequence[Message],
         goal: Message | None,
         write: Callable[[], Awaitable[T]],
-        *,
-        begins: bool = False,
     ) -> T:
         """Give the made memory what is to be added, then write it; return what that returns."""
         async with self._lock:
             await self._record._write(method)
             made = await self._current()
-            if begins:
+            if self._record._beginning is not None:
                 await self._keep_state(made)
             log, dedupe = self._record.store.log, self._record.store.dedupe
             if dedupe is not None and goal is None:

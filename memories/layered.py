@@ -109,6 +109,8 @@ class LayeredMemory(Retagged, WrappingMemory):
         MemoryUseError: ``keeps`` is neither.
     """
 
+    begins_with_goal = True
+
     def __init__(
         self,
         short: WindowedMemory,
@@ -185,13 +187,6 @@ class LayeredMemory(Retagged, WrappingMemory):
         """Start a turn."""
         await self.open()
         await self.short.set_goal(goal)
-
-    async def begin(
-        self, goal: Message, run_id: str, state: str, *, before: Sequence[Message] = ()
-    ) -> None:
-        """Start a turn and a run of it, in one write of the short-term memory."""
-        await self.open()
-        await super().begin(goal, run_id, state, before=before)
 
     async def update(self, messages: list[Message]) -> list[str] | Any:
         """Add ``messages``; those that are in the long-term memory already are ignored."""

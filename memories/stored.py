@@ -35,16 +35,9 @@ from agent_brain.memories.errors import (
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.message import Message, as_message, checked_messages
 from agent_brain.memories.options import StoreOptions, refuse_others
-from agent_brain.memories.runs.beginning import (
-    Beginning,
-    begin_by_set_goal,
-    is_replaced,
-    take_beginning,
-)
 from agent_brain.memories.runs.counts import Counts
-from agent_brain.memories.runs.turn_notes import (
-    TurnNote,
-)
+from agent_brain.memories.runs.run_memory import Beginning, is_replaced
+from agent_brain.memories.runs.turn_notes import TurnNote
 from agent_brain.memories.runs.work import here
 from agent_brain.memories.sessions.history import SavedStep, saved_steps
 from agent_brain.memories.store import queries, removal
@@ -259,58 +252,23 @@ class StoredMemory(Retagged, Exported):
 
     async def set_goal(self, goal: str | Message) -> None:
         """Start a turn; earlier goals stay where they were asked."""
-        await self._write("set_goal()")
-        await self._start_turn(as_message(goal), take_beginning(self))
-
-    async def begin(
-        self, goal: Message, run_id: str, state: str, *, before: Sequence[Message] = ()
-    ) -> None:
-        """Start a turn and a run of it: all of it is recorded in one write, or nothing is.
-
-        A :meth:`set_goal` of a subclass is called for the goal, and an :meth:`update` for the
-        messages ahead of it, which is then a write of its own.
-
-        Args:
-            goal: The goal of the turn.
-            run_id: The ID of the run.
-            state: The name of the state that the run begins in.
-            before: Messages to record ahead of the goal.
-
-        Raises:
-            MemoryUseError: Something in ``before`` is not a message.
-            SessionConflictError: Another memory has written to the session; nothing has changed.
-        """
-        beginning = Beginning(run_id, state, checked_messages(before) if before else ())
-        kind = type(self)
-        if is_replaced(kind, "set_goal", kind.set_goal) or (
-            before and is_replaced(kind, "update", kind.update)
-        ):
-            await begin_by_set_goal(self, goal, beginning)
-            return
-        if not self.store.settled or self.store.readonly:
-            await self._write("begin()")
-        await self._start_turn(as_message(goal), beginning)
-
-    async def _start_turn(self, goal: Message, beginning: Beginning | None) -> None:
-        """Start a turn, and a run if one begins, in one write."""
         store, session = self.store, self.store.session
-        messages = [goal] if beginning is None else [*beginning.before, goal]
-
+        if not store.settled or store.readonly:
+            await self._write("set_goal()")
+        goal = as_message(goal)
+        beginning, self._beginning = self._beginning, None
+        messages = [goal]
+        if beginning is not None and beginning.before:
+            messages = [*checked_messages(beginning.before), goal]
         if session is None:
             note_turn(store, self.control, goal)
             store.add_goal(goal.id, messages)
             if beginning is not None:
                 self.control.begin(beginning.run_id, beginning.state)
-            if store.evicted:
-                await self._hand_over()
         else:
-            running, session.running = session.running, session.running or beginning is not None
-            try:
-                await self._write_turn(session, messages, beginning)
-            except BaseException:
-                if beginning is not None and not running:  # none has begun
-                    session.running, session.failure = False, None
-                raise
+            await self._write_turn(session, messages, beginning)
+        if store.evicted:
+            await self._hand_over()
         if store.log.leaving:
             self._report_leaving()
 
@@ -337,9 +295,13 @@ class StoredMemory(Retagged, Exported):
                     changes.append(Checkpointed(session.run.reduced(begun)))
             return changes
 
-        await store.change(plan, then=begin)
-        if store.evicted:
-            await self._hand_over()
+        running, session.running = session.running, session.running or beginning is not None
+        try:
+            await store.change(plan, then=begin)
+        except BaseException:
+            if beginning is not None and not running:  # none has begun
+                session.running, session.failure = False, None
+            raise
 
     async def update(self, messages: list[Message]) -> list[str] | Any:  # a subclass: maybe None
         """Add ``messages`` in this order, all or none; known IDs, and repetitions, are ignored.

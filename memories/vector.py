@@ -103,6 +103,8 @@ class VectorMemory(StoredMemory):
 
     _own_index = True
 
+    begins_with_goal = True
+
     def __init__(
         self,
         tools: Iterable[ToolLike] = (),
@@ -199,14 +201,6 @@ class VectorMemory(StoredMemory):
         """
         await self._get_ready()
         await super().set_goal(goal)
-        await self._catch_up(embed=False)
-
-    async def begin(
-        self, goal: Message, run_id: str, state: str, *, before: Sequence[Message] = ()
-    ) -> None:
-        """Like :meth:`StoredMemory.begin`; the goal is embedded as by :meth:`set_goal`."""
-        await self._get_ready()
-        await super().begin(goal, run_id, state, before=before)
         await self._catch_up(embed=False)
 
     async def update(self, messages: list[Message]) -> list[str] | Any:

@@ -20,7 +20,7 @@ from agent_brain.memories.control import Control
 from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError
 from agent_brain.memories.message import Message
 from agent_brain.memories.options import RecallOptions
-from agent_brain.memories.runs.beginning import Beginning, begin_by_set_goal, is_replaced
+from agent_brain.memories.runs.run_memory import is_replaced
 from agent_brain.memories.sessions.history import SavedStep
 from agent_brain.memories.store.export import Exported
 from agent_brain.memories.store.filters import ForgetOptions, Keep, Names
@@ -73,6 +73,8 @@ class WrappingMemory(Exported):
     Args:
         inner: The wrapped memory. Its tools and its control are those of this memory.
     """
+
+    begins_with_goal = True  # if the inner memory does
 
     def __init__(self, inner: Memory) -> None:
         if not isinstance(inner, Memory):
@@ -132,10 +134,9 @@ class WrappingMemory(Exported):
     ) -> None:
         """Start a turn and a run of it, with the methods that a subclass has replaced."""
         kind = type(self)
-        if is_replaced(kind, "set_goal", kind.set_goal) or (
-            before and is_replaced(kind, "update", kind.update)
-        ):
-            await begin_by_set_goal(self, goal, Beginning(run_id, state, before))
+        own = is_replaced(kind, "set_goal", kind.set_goal, "begin")
+        if own or (before and is_replaced(kind, "update", kind.update, "begin")):
+            await super().begin(goal, run_id, state, before=before)
         else:
             await self.inner.begin(goal, run_id, state, before=before)
 

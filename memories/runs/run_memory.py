@@ -9,8 +9,8 @@ from __future__ import annotations
 import copy
 from abc import ABC
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias, cast
 
 from agent_brain.common.errors import FinalError
 from agent_brain.memories.branches.kept import (
@@ -24,7 +24,6 @@ from agent_brain.memories.branches.kept import (
 from agent_brain.memories.control import Control
 from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.message import Message
-from agent_brain.memories.runs.beginning import Beginning, begin_by_set_goal
 from agent_brain.memories.runs.claim import Claim
 from agent_brain.memories.runs.counts import Counts
 from agent_brain.memories.runs.turn_notes import MOST, TurnNote, with_current
@@ -44,6 +43,20 @@ EarlierTurns: TypeAlias = tuple[Sequence[TurnNote], frozenset[str]]
 """The turns before one, and the IDs of the messages that the memory held then."""
 
 
+class Beginning(NamedTuple):
+    """A run that begins with the next goal, in the same write.
+
+    Attributes:
+        run_id: The ID of the run.
+        state: The name of the state that it begins in.
+        before: Messages to record ahead of the goal.
+    """
+
+    run_id: str
+    state: str
+    before: Sequence[Message] = ()
+
+
 class RunMemory(ABC):
     """Base class of :class:`~agent_brain.memories.Memory`, and of nothing else."""
 
@@ -54,7 +67,7 @@ class RunMemory(ABC):
     run_work: RunWork | None = None  # makes model calls and embeddings; the Brain sets it
     resumed: bool = False  # of a branch: a run that was interrupted had written to it
     lasting: bool = False  # of a branch: it is in the journal of the memory it is a branch of
-    begins_with_goal: bool = False  # set_goal() records a run in the same write
+    begins_with_goal: bool = False  # set_goal() records the run in _beginning in the same write
     last_request: Sequence[Message] = ()  # a request without system messages behind the prompt
     _turn_began: tuple[str, frozenset[str]] = "", frozenset()  # the goal, and the IDs before it
     _earlier_turns: tuple[TurnNote, ...] = ()  # that began in this object
@@ -194,9 +207,10 @@ class RunMemory(ABC):
     async def begin(
         self, goal: Message, run_id: str, state: str, *, before: Sequence[Message] = ()
     ) -> None:
-        """Start a turn and a run of it; built-in memories record both in one write.
+        """Start a turn and a run of it; built-in memories record all of it in one write.
 
-        The goal is set by :meth:`set_goal`, as a subclass has it.
+        The goal is set by :meth:`set_goal`, as a subclass has it. Where a subclass has an
+        :meth:`update` of its own, that is called for the messages ahead of the goal: a write before.
 
         Args:
             goal: The goal of the turn.
@@ -204,8 +218,30 @@ class RunMemory(ABC):
             state: The name of the state that the run begins in.
             before: Messages to record ahead of the goal: results of calls that the previous run
                 left open.
+
+        Raises:
+            MemoryUseError: Something in ``before`` is not a message.
+            SessionConflictError: Another memory has written to the session; nothing has changed.
         """
-        await begin_by_set_goal(_whole(self), goal, Beginning(run_id, state, before))
+        memory = inner = cast("Memory", self)
+        chain = [memory]
+        while inner.wrapped:
+            inner = inner.wrapped[0]
+            chain.append(inner)
+        if before and not all(_adds_with_goal(type(each)) for each in chain):
+            await memory.update([*before])
+            before = ()
+        earlier = None if inner.begins_with_goal else await inner._before_turn()
+        inner._beginning = Beginning(run_id, state, before)
+        try:
+            await memory.set_goal(goal)
+        finally:
+            left, inner._beginning = inner._beginning, None
+        if left is not None:  # no built-in memory has set the goal
+            if earlier is not None:
+                await inner._note_new_turn(earlier)
+            memory.control.begin(run_id, state)
+            await memory.checkpoint()
 
     async def _note_new_turn(self, earlier: EarlierTurns) -> None:
         """Note which messages are older than the turn that has begun."""
@@ -385,6 +421,33 @@ class RunMemory(ABC):
                 f"{type(self).__name__} cannot be forked, as one of its attributes cannot be "
                 f"copied ({error}): override fork()"
             ) from error
+
+
+@lru_cache(maxsize=256)
+def is_replaced(memory: type[Memory], method: str, now: object, by: str) -> bool:
+    """Return whether a subclass has replaced ``method``, which ``by`` stands in for.
+
+    That is a subclass of the class whose ``by`` the memory has.
+
+    Args:
+        memory: The class of the memory.
+        method: The name of the method.
+        now: The method, as a class may be changed after it was looked at.
+        by: The name of what stands in for it.
+    """
+    for kind in memory.__mro__:
+        if by in vars(kind):
+            return False
+        if method in vars(kind):
+            return True
+    return False
+
+
+def _adds_with_goal(kind: type[Memory]) -> bool:
+    """Return whether ``set_goal`` of a class adds messages ahead of the goal as ``update`` does."""
+    return kind.begins_with_goal and not is_replaced(
+        kind, "update", kind.update, "begins_with_goal"
+    )
 
 
 def _whole(memory: RunMemory) -> Memory:
