@@ -18,13 +18,13 @@ from agent_brain.memories.options import SessionOptions, refuse_others
 from agent_brain.memories.runs.work import family, set_run_work
 from agent_brain.memories.store import removal
 from agent_brain.memories.store.erasure import deleted
-from agent_brain.memories.store.events import ValueSet
+from agent_brain.memories.store.events import Tagged, ValueSet
 from agent_brain.memories.store.filters import ForgetOptions, Keep, Names, names, refuse_unknown
 from agent_brain.memories.store.lock import Lock
 from agent_brain.memories.store.made_state import MadeState, read_state
 from agent_brain.memories.store.options import JournalLike
 from agent_brain.memories.store.repeats import unrepeated
-from agent_brain.memories.store.retagging import Retagged, Retagging
+from agent_brain.memories.store.retagging import Retagged
 from agent_brain.memories.store.snapshot import Snapshot, check_snapshot
 from agent_brain.memories.stored import StoredMemory
 from agent_brain.memories.views.calls import GOALS, STATE, Call, Calls, calls_of, without
@@ -314,7 +314,7 @@ class DurableMemory(Retagged, WrappingMemory):
                 await self._current()
             return len(going)
 
-    async def _retag(self, method: str, ids: Names, change: Retagging) -> int:
+    async def _retag(self, method: str, ids: Names, change: Callable[[list[str]], Tagged]) -> int:
         """Change messages that the made memory has got, and make a new one."""
         async with self._lock:
             await self._record._write(method)

@@ -34,7 +34,7 @@ from agent_brain.memories.store import removal
 from agent_brain.memories.store.checks import whole_number
 from agent_brain.memories.store.choice import forgettable
 from agent_brain.memories.store.erasure import Erasure, deleted
-from agent_brain.memories.store.events import Replayed
+from agent_brain.memories.store.events import Replayed, Tagged
 from agent_brain.memories.store.filters import (
     Filters,
     ForgetOptions,
@@ -49,7 +49,7 @@ from agent_brain.memories.store.filters import (
 from agent_brain.memories.store.hand_over import HANDED, HandOver
 from agent_brain.memories.store.many import in_slices, in_thread_if_many
 from agent_brain.memories.store.removal import REMOVING
-from agent_brain.memories.store.retagging import Retagged, Retagging
+from agent_brain.memories.store.retagging import Retagged
 from agent_brain.memories.store.rollback import plan_undoing
 from agent_brain.memories.store.session import LONG, long_term_session
 from agent_brain.memories.store.snapshot import Snapshot, check_snapshot
@@ -427,7 +427,7 @@ class LayeredMemory(Retagged, WrappingMemory):
 
     # Changing
 
-    async def _retag(self, method: str, ids: Names, change: Retagging) -> int:
+    async def _retag(self, method: str, ids: Names, change: Callable[[list[str]], Tagged]) -> int:
         """Change messages in both memories."""
         known = await self._known(ids)
         for memory in (self.short, self.long):

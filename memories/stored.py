@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
@@ -58,7 +58,7 @@ from agent_brain.memories.store.filters import (
 from agent_brain.memories.store.many import ON_LOOP, SLICE, in_thread_if_many
 from agent_brain.memories.store.options import JournalLike
 from agent_brain.memories.store.repeats import unrepeated
-from agent_brain.memories.store.retagging import Retagged, Retagging
+from agent_brain.memories.store.retagging import Retagged
 from agent_brain.memories.store.rollback import undo_step
 from agent_brain.memories.store.session import USER_SESSION, Session
 from agent_brain.memories.store.snapshot import Snapshot, check_snapshot
@@ -667,7 +667,6 @@ class StoredMemory(Retagged, Exported):
                 setattr(copied, name, value.copy())
         copied.control = Control.fresh()
         copied.resumed = copied.lasting = False
-        copied._origin = copied._kept = copied.run_work = None
         copied.store = MessageStore(
             [view.fresh() for view in self.store.views],
             journal=journal,
@@ -816,14 +815,11 @@ class StoredMemory(Retagged, Exported):
 
     # Changes
 
-    async def _retag(self, method: str, ids: Names, change: Retagging) -> int:
+    async def _retag(self, method: str, ids: Names, change: Callable[[list[str]], Tagged]) -> int:
         await self._write(method)
-        wanted = names("ids", ids)
-        add, remove = ([*names("tags", tags)] for tags in (change.add, change.remove))
-        known = [message_id for message_id in wanted if message_id in self.store.log]
+        known = [message_id for message_id in names("ids", ids) if message_id in self.store.log]
         if known:
-            tagged = Tagged(known, add, remove, change.pinned)
-            await self._carry_out(self.store.change(lambda: [tagged]))
+            await self._carry_out(self.store.change(lambda: [change(known)]))
         return len(known)
 
     async def delete(self, ids: Names, *, strict: bool = False) -> int:

@@ -43,7 +43,7 @@ class Claim:
             MemoryBusyError: Another run uses it.
         """
         memories = family(memory)
-        while other := next((m.claim for m in memories if m.claim and m.claim.holds(m)), None):
+        while other := next((m.claim for m in memories if m.claim), None):
             if not other.abandoned:
                 raise MemoryBusyError(
                     "Another run is using this memory. Wait for it to end, or give each "
@@ -57,11 +57,6 @@ class Claim:
         for held in memories:
             held.claim = claim
         return claim
-
-    def holds(self, memory: Memory) -> bool:
-        """Return whether this is a claim on ``memory``, and not on what it was copied from."""
-        held = self.memories
-        return held[0] is memory or any(other is memory for other in held)
 
     async def acquire(self) -> None:
         """Get the leases of the memories' sessions, so that no other process runs them.
@@ -93,5 +88,5 @@ class Claim:
             if self._released is not None:
                 self._released.set()
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Claim:
-        return self
+    def __deepcopy__(self, memo: dict[int, Any]) -> None:
+        """Return None: a copy of a memory is not claimed."""

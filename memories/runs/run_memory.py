@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias, cast
 
 from agent_brain.common.errors import FinalError
 from agent_brain.memories.branches.kept import (
-    KeptBranches,
     Origin,
+    Place,
     copy_kept_branches,
     keep_branch,
     kept_branch,
@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 
 EarlierTurns: TypeAlias = tuple[Sequence[TurnNote], frozenset[str]]
 """The turns before one, and the IDs of the messages that the memory held then."""
+
+
+_OF_THIS_OBJECT = ("claim", "run_work", "_origin", "_kept")
 
 
 class Beginning(NamedTuple):
@@ -73,7 +76,7 @@ class RunMemory(ABC):
     _earlier_turns: tuple[TurnNote, ...] = ()  # that began in this object
     _origin: Origin | None = None  # of a branch
     _beginning: Beginning | None = None  # a run that begins with the next goal
-    _kept: KeptBranches | None = None  # the branches that wait, if they are in RAM
+    _kept: dict[Place, Memory] | None = None  # the branches that wait, if they are in RAM
     _reported: tuple[str, set[str]] | None = None  # for which goal, what was recalled
 
     @property
@@ -209,8 +212,8 @@ class RunMemory(ABC):
     ) -> None:
         """Start a turn and a run of it; built-in memories record all of it in one write.
 
-        The goal is set by :meth:`set_goal`, as a subclass has it. Where a subclass has an
-        :meth:`update` of its own, that is called for the messages ahead of the goal: a write before.
+        The goal is set by :meth:`set_goal`, as a subclass has it. An :meth:`update` of a subclass
+        is called for the messages ahead of the goal, which is then a write of its own.
 
         Args:
             goal: The goal of the turn.
@@ -296,8 +299,7 @@ class RunMemory(ABC):
     @property
     def busy(self) -> bool:
         """Whether a run is using this memory, or one that it wraps."""
-        claimed = self.claim is not None and self.claim.holds(_whole(self))
-        return claimed or any(inner.busy for inner in self.wrapped)
+        return self.claim is not None or any(inner.busy for inner in self.wrapped)
 
     @property
     def leasable(self) -> bool:
@@ -353,7 +355,7 @@ class RunMemory(ABC):
         with working_for(self.run_work, "branch"):  # a copy may embed what is not embedded yet
             made = await make()
         set_run_work(family(made), self.run_work)
-        made._origin, made._kept = Origin(made, _whole(self), place, nested=nested), None
+        made._origin, made._kept = Origin(_whole(self), place, nested), None
         return made
 
     async def _new_branch(self, name: str) -> Memory:
@@ -406,8 +408,15 @@ class RunMemory(ABC):
         """Keep a copy of a branch of the memory that this one is a copy of."""
         copied = await branch.fork()
         nested = branch._origin is not None and branch._origin.nested
-        copied._origin = Origin(copied, _whole(self), (*self.step_place, name), nested=nested)
+        copied._origin = Origin(_whole(self), (*self.step_place, name), nested)
         keep_branch(copied)
+
+    def __getstate__(self) -> object:
+        """Leave out what belongs to this object when it is copied: its run, and its branches."""
+        state = object.__getstate__(self)
+        fields, *slots = state if isinstance(state, tuple) else (state,)
+        of_copy = {name: value for name, value in fields.items() if name not in _OF_THIS_OBJECT}
+        return (of_copy, *slots) if slots else of_copy
 
     def _deep_copy(self, *replaced: tuple[object, object]) -> Self:
         """Return a deep copy, with other objects in place of some."""
@@ -444,7 +453,7 @@ def is_replaced(memory: type[Memory], method: str, now: object, by: str) -> bool
 
 
 def _adds_with_goal(kind: type[Memory]) -> bool:
-    """Return whether ``set_goal`` of a class adds messages ahead of the goal as ``update`` does."""
+    """Return whether ``set_goal`` adds messages ahead of the goal as ``update`` does."""
     return kind.begins_with_goal and not is_replaced(
         kind, "update", kind.update, "begins_with_goal"
     )

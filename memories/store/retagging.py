@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from collections.abc import Callable
+from functools import partial
 
 from agent_brain.memories.base import Memory
-from agent_brain.memories.store.filters import Names
-
-
-@dataclass(frozen=True, slots=True)
-class Retagging:
-    """What changes: tags that messages get and lose, and whether they are pinned."""
-
-    add: Names = ()
-    remove: Names = ()
-    pinned: bool | None = None
+from agent_brain.memories.store.events import Tagged
+from agent_brain.memories.store.filters import Names, names
 
 
 class Retagged(Memory):
@@ -23,11 +16,11 @@ class Retagged(Memory):
 
     async def tag(self, ids: Names, *tags: str) -> int:
         """Add ``tags`` to messages; unknown IDs are ignored. Return how many messages are here."""
-        return await self._retag("tag()", ids, Retagging(add=tags))
+        return await self._retag("tag()", ids, partial(Tagged, add=[*names("tags", tags)]))
 
     async def untag(self, ids: Names, *tags: str) -> int:
         """Remove ``tags`` from messages; otherwise as :meth:`tag`."""
-        return await self._retag("untag()", ids, Retagging(remove=tags))
+        return await self._retag("untag()", ids, partial(Tagged, remove=[*names("tags", tags)]))
 
     async def pin(self, ids: Names) -> int:
         """Pin messages, so that they neither leave a window or a summary nor expire by ``ttl``.
@@ -37,12 +30,18 @@ class Retagged(Memory):
         Returns:
             How many of the messages are here.
         """
-        return await self._retag("pin()", ids, Retagging(pinned=True))
+        return await self._retag("pin()", ids, partial(Tagged, pinned=True))
 
     async def unpin(self, ids: Names) -> int:
         """Let messages leave like others again; otherwise as :meth:`pin`."""
-        return await self._retag("unpin()", ids, Retagging(pinned=False))
+        return await self._retag("unpin()", ids, partial(Tagged, pinned=False))
 
     @abstractmethod
-    async def _retag(self, method: str, ids: Names, change: Retagging) -> int:
-        """Change messages for a method; return how many of them are here."""
+    async def _retag(self, method: str, ids: Names, change: Callable[[list[str]], Tagged]) -> int:
+        """Change messages for a method; return how many of them are here.
+
+        Args:
+            method: The method, as an error names it.
+            ids: The IDs of the messages.
+            change: Returns the change of messages with some IDs.
+        """

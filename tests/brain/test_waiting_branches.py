@@ -153,7 +153,7 @@ class World:
         if self.store is not None:
             return list(await self.store.sessions(below(session_key("default"))))
         kept = self.memory._kept if self.memory is not None else None
-        return [] if kept is None else [str(place) for place in kept.by_place]
+        return [] if kept is None else [str(place) for place in kept]
 
 
 @pytest.fixture(params=["ram", "journal"])
