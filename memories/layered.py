@@ -50,7 +50,7 @@ from agent_brain.memories.store.hand_over import HANDED, HandOver
 from agent_brain.memories.store.many import in_slices, in_thread_if_many
 from agent_brain.memories.store.removal import REMOVING
 from agent_brain.memories.store.retagging import Retagged
-from agent_brain.memories.store.rollback import plan_undoing
+from agent_brain.memories.store.run_record import plan_undoing
 from agent_brain.memories.store.session import LONG, long_term_session
 from agent_brain.memories.store.snapshot import Snapshot, check_snapshot
 from agent_brain.memories.stored import StoredMemory

@@ -24,7 +24,7 @@ from agent_brain.memories.branches.copying import (
     NotStorableError,
     fork_of,
 )
-from agent_brain.memories.branches.counts import read_branch_counts
+from agent_brain.memories.branches.journaled import read_branch_counts
 from agent_brain.memories.control import Control
 from agent_brain.memories.errors import (
     JournalError,
@@ -59,7 +59,7 @@ from agent_brain.memories.store.many import ON_LOOP, SLICE, in_thread_if_many
 from agent_brain.memories.store.options import JournalLike
 from agent_brain.memories.store.repeats import unrepeated
 from agent_brain.memories.store.retagging import Retagged
-from agent_brain.memories.store.rollback import undo_step
+from agent_brain.memories.store.run_record import undo_step
 from agent_brain.memories.store.session import USER_SESSION, Session
 from agent_brain.memories.store.snapshot import Snapshot, check_snapshot
 from agent_brain.memories.store.store import MessageStore

@@ -15,7 +15,7 @@ from agent_brain.memories.errors import JournalError
 from agent_brain.memories.journal.base import Journal, conflict, name_of
 from agent_brain.memories.journal.checks import to_lines
 from agent_brain.memories.journal.entry import Entry, Line, Lines
-from agent_brain.memories.store.kinds import NOTED
+from agent_brain.memories.store.events import NOTED
 from agent_brain.memories.store.session import (
     below,
     branch_key,

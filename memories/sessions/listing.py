@@ -13,9 +13,8 @@ from agent_brain.memories.control import Control
 from agent_brain.memories.errors import JournalError
 from agent_brain.memories.journal.base import Journal, SessionRecord
 from agent_brain.memories.sessions.timeline import message_of
-from agent_brain.memories.store.events import MESSAGES
+from agent_brain.memories.store.events import MESSAGES, NOTED, RUN, checked
 from agent_brain.memories.store.expiry import LONG_AGO
-from agent_brain.memories.store.kinds import NOTED, RUN, checked
 from agent_brain.memories.store.session import (
     USER_SESSION,
     as_rows,

@@ -12,8 +12,7 @@ from agent_brain.memories.journal.base import PAGE, Journal
 from agent_brain.memories.journal.entry import Entry
 from agent_brain.memories.message import Message
 from agent_brain.memories.sessions.history import SavedStep, step_of
-from agent_brain.memories.store.events import MESSAGES
-from agent_brain.memories.store.kinds import LASTING
+from agent_brain.memories.store.events import LASTING, MESSAGES
 from agent_brain.memories.store.log import decode
 from agent_brain.memories.store.session import entries_of
 

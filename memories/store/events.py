@@ -1,10 +1,16 @@
-"""The changes of a message store, as data that a journal stores."""
+"""The changes of a message store, and the journal entries that tell of them.
+
+An entry of another version is refused. Whoever changes the form of a kind, or a default that its
+entries leave out, raises its version here.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
+from types import MappingProxyType
 from typing import Any, TypeAlias, get_args
 
 from pydantic import JsonValue
@@ -13,10 +19,71 @@ from agent_brain.common.slots import set_slots_directly
 from agent_brain.memories.journal.checks import to_lines
 from agent_brain.memories.journal.entry import Entry, Line, Lines, Row, Rows
 from agent_brain.memories.message import Message
-from agent_brain.memories.store.kinds import LASTING, VERSIONS
 from agent_brain.memories.store.log import Held, decode, id_of, unreadable
 
+VERSIONS: Mapping[str, int] = MappingProxyType(
+    {
+        "part": 1,  # a message that is not the last of its update
+        "message": 1,
+        "goal": 1,  # which message is the goal
+        "delete": 1,
+        "forget": 1,
+        "forgetting": 1,  # what is still to be forgotten: here, in branches, in the history
+        "tag": 1,
+        "view": 1,  # a value by name, such as a summary
+        "evicted": 1,
+        "clear": 1,
+        "step": 1,  # where the run stands: when it begins, after a step, when it waits or ends
+        "amend": 1,  # the state of the run, changed inside a step
+        "call_begun": 1,
+        "call_finished": 1,
+        "part_finished": 1,  # the result of a part of a state, such as a branch
+        "rollback": 1,
+        "beside": 1,  # how many entries behind it were written by another program, beside the run
+        "forked": 1,  # the first entry of a branch: how much of the session it begins with
+        "recorded_call": 1,  # a call of a model or a tool in a traced run
+    }
+)
+
 MESSAGES = ("part", "message")
+"""Kinds that hold a message."""
+
+NOTED = ("call_begun", "call_finished", "part_finished")
+"""Kinds that tell of calls and parts inside a step."""
+
+LASTING = frozenset(("delete", "forget", "forgetting", "amend", "evicted", "beside", *NOTED))
+"""Kinds that a rollback does not undo."""
+
+RUN = frozenset(("step", "amend", *NOTED))
+"""Kinds that hold the state of a run."""
+
+RECORDED_CALL = "recorded_call"
+"""The kind that only records what happened: it is left out when a session is read."""
+
+
+def entry(kind: str, data: JsonValue) -> Entry:
+    """Return a new entry of the current version."""
+    return Entry(kind, data, version=VERSIONS[kind])
+
+
+def checked(rows: Rows) -> Rows:
+    """Return rows whose entries this library can all read.
+
+    Raises:
+        JournalError: An entry has a kind or a version that is unknown.
+    """
+    if unknown := {*rows.kinds} - VERSIONS.keys():
+        at = next(at for at, kind in enumerate(rows.kinds) if kind in unknown)
+        raise unreadable(rows.seqs[at], f"its kind {rows.kinds[at]!r} is unknown to this version")
+    if not rows.versions:  # which are all 1
+        return rows
+    for seq, kind in zip(rows.seqs, rows.kinds, strict=True):
+        version = rows.versions.get(seq, 1)
+        if version != VERSIONS[kind]:
+            raise unreadable(
+                seq, f"it is {kind!r} in version {version}, and this library reads {VERSIONS[kind]}"
+            )
+    return rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,13 +180,28 @@ class Checkpointed:
 
 
 @dataclass(frozen=True, slots=True)
-class CallNoted:
-    """A call has begun, or has finished.
+class CallBegun:
+    """A call has begun.
 
     Attributes:
-        call: The call, with its result if it has finished; as :func:`call_data` returns it.
-        counts: What the run has counted until then; as :func:`counts_of` returns it.
-        wrote: The sequence numbers of the entries that the call has written, if it has finished.
+        action: The call.
+        counts: What the run has counted until then; as :meth:`RunRecord.counts_of` returns it.
+        continues: Whether it runs on a memory that is kept, and continues there.
+    """
+
+    action: dict[str, Any]
+    counts: dict[str, Any]
+    continues: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CallFinished:
+    """A call has finished.
+
+    Attributes:
+        call: The call, with its result; as :func:`call_data` returns it.
+        counts: As for :class:`CallBegun`.
+        wrote: The sequence numbers of the entries that the call has written.
     """
 
     call: dict[str, Any]
@@ -136,30 +218,24 @@ class PartNoted:
     counts: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Beside:
-    """What follows was written by another program, beside an interrupted run."""
-
-
-Change: TypeAlias = (
-    Added
-    | Beside
-    | GoalSet
-    | Removed
-    | Forgetting
-    | Tagged
-    | ValueSet
-    | Evicted
-    | Cleared
-    | Checkpointed
-    | CallNoted
-    | PartNoted
-)
-
-
-RunChange: TypeAlias = Checkpointed | CallNoted | PartNoted
+RunChange: TypeAlias = Checkpointed | CallBegun | CallFinished | PartNoted
 """What changes the state of a run."""
 
+Change: TypeAlias = (
+    Added | GoalSet | Removed | Forgetting | Tagged | ValueSet | Evicted | Cleared | RunChange
+)
+
+_KINDS: dict[type[Any], str] = {  # of changes whose fields are the data of an entry
+    Forgetting: "forgetting",
+    Tagged: "tag",
+    ValueSet: "view",
+    Evicted: "evicted",
+    Checkpointed: "amend",
+    CallBegun: "call_begun",
+    CallFinished: "call_finished",
+    PartNoted: "part_finished",
+}
+_FIELDS = {cls: [(each.name, each.default) for each in fields(cls)] for cls in _KINDS}
 
 for _change in get_args(Change):
     set_slots_directly(_change)
@@ -168,7 +244,7 @@ for _change in get_args(Change):
 def entries_of(changes: Iterable[Change]) -> list[Entry]:
     """Return changes as journal entries: one for each message, so that it can be removed.
 
-    The last message ends its update. What another program wrote is noted by the session.
+    The last message ends its update.
     """
     entries: list[Entry] = []
     for change in changes:
@@ -179,41 +255,28 @@ def entries_of(changes: Iterable[Change]) -> list[Entry]:
                 kind = MESSAGES[not left]
                 data = message.model_dump(mode="json", exclude_defaults=True)
                 entries.append(Entry(kind, data, 0, VERSIONS[kind]))
-        elif isinstance(change, Checkpointed) and change.since is None:
-            entries.append(Entry("step", change.control, 0, VERSIONS["step"]))
-        elif not isinstance(change, Beside):
+        else:
             kind, told = _told(change)
             entries.append(Entry(kind, told, 0, VERSIONS[kind]))
     return entries
 
 
 def _told(change: Change) -> tuple[str, Any]:
-    """Return the kind and the data of the entry of a change."""
+    """Return the kind and the data of the entry of a change: its fields, without defaults."""
     match change:
+        case Checkpointed(control, None):
+            return "step", control
         case GoalSet(message_id):
             return "goal", message_id
-        case CallNoted(call, counts) if call["result"] is None:
-            continues = {"continues": True} if call.get("continues") else {}
-            return "call_begun", {"action": call["action"], "counts": counts} | continues
-        case CallNoted(call, counts, wrote):
-            written = {"wrote": [*wrote]} if wrote else {}
-            return "call_finished", {"call": call, "counts": counts} | written
-        case PartNoted(key, value, counts):
-            return "part_finished", {"key": key, "value": value, "counts": counts}
-        case Checkpointed(control, since):
-            return "amend", {"control": control, "since": since}
         case Removed(ids, forgotten):
             return "forget" if forgotten else "delete", [*ids]
-        case Forgetting(ids, texts):
-            return "forgetting", {"ids": [*ids], "texts": [*texts]}
-        case Tagged(ids, add, remove, pinned):
-            pins = {} if pinned is None else {"pinned": pinned}
-            return "tag", {"ids": [*ids], "add": [*add], "remove": [*remove]} | pins
-        case ValueSet(name, value):
-            return "view", {"name": name, "value": value}
-        case Evicted(upto, staying, spoke):
-            return "evicted", {"upto": upto, "staying": [*staying], "spoke": spoke}
-    return "clear", None
+        case Cleared():
+            return "clear", None
+    told: dict[str, Any] = {}
+    for name, default in _FIELDS[type(change)]:
+        if (value := getattr(change, name)) != default:
+            told[name] = [*value] if isinstance(value, list | tuple) else value
+    return _KINDS[type(change)], told
 
 
 def lines_of(changes: Iterable[Change]) -> Lines:
@@ -251,35 +314,18 @@ def part_of(change: Change, start: int, size: int) -> Change:
     return change
 
 
-def _fields_of(cls: type[Any]) -> Callable[[Any], Any]:
-    """Return a function that makes a ``cls`` from data, ignoring fields that are unknown."""
-    names = [field.name for field in fields(cls)]
-    return lambda data: cls(**{name: data[name] for name in names if name in data})
+def _from_fields(cls: type[Any], data: dict[str, Any]) -> Any:
+    """Return a change of data; fields that are unknown are ignored."""
+    return cls(**{name: data[name] for name, _ in _FIELDS[cls] if name in data})
 
 
 _READERS: dict[str, Callable[[Any], Any]] = {
     "goal": GoalSet,
     "delete": Removed,
-    "forget": lambda ids: Removed(ids, forgotten=True),
-    "forgetting": _fields_of(Forgetting),
-    "tag": _fields_of(Tagged),
-    "view": _fields_of(ValueSet),
-    "evicted": _fields_of(Evicted),
+    "forget": partial(Removed, forgotten=True),
     "clear": lambda _: Cleared(),
-    "beside": lambda _: Beside(),
     "step": Checkpointed,
-    "amend": _fields_of(Checkpointed),
-    "call_begun": lambda data: CallNoted(
-        {
-            "action": data["action"],
-            "result": None,
-            "reported": False,
-            "continues": data.get("continues", False),
-        },
-        data["counts"],
-    ),
-    "call_finished": _fields_of(CallNoted),
-    "part_finished": _fields_of(PartNoted),
+    **{kind: partial(_from_fields, cls) for cls, kind in _KINDS.items()},
 }
 
 

@@ -14,8 +14,14 @@ from typing import TYPE_CHECKING
 
 from agent_brain.memories.journal.entry import Rows
 from agent_brain.memories.message import Role
-from agent_brain.memories.store.events import MESSAGES, Change, GoalSet, read_change, read_changes
-from agent_brain.memories.store.kinds import RUN
+from agent_brain.memories.store.events import (
+    MESSAGES,
+    RUN,
+    Change,
+    GoalSet,
+    read_change,
+    read_changes,
+)
 from agent_brain.memories.store.log import CALLS, EXPIRES, PINNED, id_of, unreadable
 from agent_brain.memories.store.many import in_thread_if_much
 
@@ -31,8 +37,7 @@ _SYSTEM = '"role":"system"'
 
 async def replay_session(store: MessageStore, rows: Rows) -> None:
     """Fill the log and the views with ``rows``; older messages are only loaded as text."""
-    if store.shared:
-        rows = rows.without(LOCAL)
+    rows = rows.without(LOCAL if store.shared else ["beside"])
     tails = [view.tail for view in store.views]
     tail = None if None in tails else max((t for t in tails if t is not None), default=0)
     keeps_old = store.keeps_old

@@ -22,6 +22,7 @@ from agent_brain.memories.store.choice import Choice
 from agent_brain.memories.store.erasure import Erasure, deleted, forget_in_control, forgotten
 from agent_brain.memories.store.events import (
     MESSAGES,
+    RUN,
     Added,
     Change,
     Checkpointed,
@@ -34,7 +35,6 @@ from agent_brain.memories.store.events import (
     read_change,
 )
 from agent_brain.memories.store.filters import Keep, Names, kept_by, names, refuse_unknown
-from agent_brain.memories.store.kinds import RUN
 from agent_brain.memories.store.log import id_of
 from agent_brain.memories.store.many import in_slices, in_thread_if_many
 from agent_brain.memories.store.queries import read_journal
@@ -355,7 +355,7 @@ async def finish_removal(memory: StoredMemory, rows: Rows, counting: Rows) -> Fo
     dead = _dead(memory, counting) if "forget" in counting.kinds else []
     try:
         if erased:
-            if session.run.control is None or session.run.control.get("status") in OVER:
+            if session.run.control.get("status", "idle") in OVER:
                 await memory._drop_all_branches()
             await session.drop_history()
             await session.remove([*left, *dead])

@@ -1,14 +1,31 @@
-"""What a session has of the state of a run: the last step, and what happened since."""
+"""What a session has of the state of a run, and what a rollback of its last step drops."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import asdict
-from typing import Any
+import json
+from collections.abc import Collection, Iterable
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from pydantic import JsonValue
 
 from agent_brain.memories.control import Control
+from agent_brain.memories.journal.entry import Rows
+from agent_brain.memories.message import Message
 from agent_brain.memories.runs.calls import Call
-from agent_brain.memories.store.events import CallNoted, Checkpointed, RunChange
+from agent_brain.memories.store.events import (
+    LASTING,
+    MESSAGES,
+    CallFinished,
+    Checkpointed,
+    PartNoted,
+    RunChange,
+    entry,
+)
+from agent_brain.memories.store.log import decode
+
+if TYPE_CHECKING:
+    from agent_brain.memories.store.store import MessageStore
 
 
 class RunRecord:
@@ -20,7 +37,8 @@ class RunRecord:
 
     Attributes:
         at: Sequence number of the entry with the control, 0 if there is none.
-        control: The control of that entry, with None for calls and parts that have entries.
+        control: The control of that entry, with None for calls and parts that have entries, and
+            what was counted since.
         safe_at: Sequence number that a rollback returns to: the end of the last step.
         steps: Sequence numbers of the last steps.
         outdated: Those of entries that are outdated, to be removed later.
@@ -33,14 +51,11 @@ class RunRecord:
     def reset(self) -> None:
         """Start without a run."""
         self.at = 0
-        self.control: dict[str, Any] | None = None
+        self.control: dict[str, Any] = {}
         self.safe_at = 0
-        self._calls: dict[str, dict[str, Any]] = {}  # by ID, as in Control.pending
-        self._parts: dict[str, str] = {}  # by key, as in Control.ended
-        self._counts: dict[str, Any] = {}  # as of the last of them
-        self._counted: dict[str, Any] = {}  # as Control.counted
-        self._calls_at: dict[str, list[int]] = {}  # sequence numbers
-        self._parts_at: dict[str, list[int]] = {}
+        # By register and key: what it has there, and the sequence numbers that tell so.
+        self._noted: dict[str, dict[str, Any]] = {"pending": {}, "ended": {}}
+        self._noted_at: dict[str, dict[str, list[int]]] = {"pending": {}, "ended": {}}
         self.steps: list[int] = []
         self.outdated: list[int] = []
 
@@ -58,7 +73,7 @@ class RunRecord:
             pending[i] = None if is_known else call_data(call)
         data["ended"] = ended = {}
         for key, value in control.ended.items():
-            ended[key] = None if self._parts.get(key) == value else value
+            ended[key] = None if self._noted["ended"].get(key) == value else value
         return data | control.counts() if pending or "uncounted" in vars(control) else data
 
     def counts_of(self, control: Control) -> dict[str, Any]:
@@ -66,13 +81,14 @@ class RunRecord:
         if not control.counted:
             return control.counts()
         counted = {name: asdict(counts) for name, counts in control.counted.items()}
-        new = {name: data for name, data in counted.items() if self._counted.get(name) != data}
+        known = self.control.get("counted", {})
+        new = {name: data for name, data in counted.items() if known.get(name) != data}
         return control.counts() | ({"counted": new} if new else {})
 
     @property
     def is_running(self) -> bool:
         """Whether a run is in progress, or was interrupted."""
-        return self.control is not None and self.control.get("status") == "running"
+        return self.control.get("status") == "running"
 
     def unnoted(self, control: Control) -> list[Call]:
         """Return the calls that have begun, or finished, and have no entry that says so."""
@@ -80,14 +96,14 @@ class RunRecord:
 
     def has(self, control: Control) -> bool:
         """Return whether the entries have ``control``, apart from new calls, parts and counts."""
-        if self.control is None or self._calls.keys() - control.pending.keys():
+        if self._noted["pending"].keys() - control.pending.keys():
             return False
         left_out = {"pending", "ended", "step", "spent", "counted"}
         now = control.model_dump(mode="json", exclude=left_out)
         return now.items() <= self.control.items()
 
     def _has_call(self, call_id: str, call: Call) -> bool:
-        known = self._calls.get(call_id)
+        known = self._noted["pending"].get(call_id)
         return known is not None and (known["result"] is None) == (call.result is None)
 
     def note_writer(self, call_id: str, last: int, count: int) -> None:
@@ -109,45 +125,45 @@ class RunRecord:
                     self._by_calls = later
             if self.at:
                 self.outdated.append(self.at)
-            control = change.control
-            self.at, self.safe_at, self.control = seq, change.since or seq, dict(control)
-            self._counts, self._counted = {}, dict(control.get("counted", {}))
-            for noted, register, places in (
-                (control["pending"], self._calls, self._calls_at),
-                (control["ended"], self._parts, self._parts_at),
-            ):
-                for name in [*register]:
-                    if noted.get(name, ...) is not None:
-                        del register[name]
-                        self.outdated += places.pop(name)
+            self.at, self.safe_at, self.control = seq, change.since or seq, dict(change.control)
+            for register, noted in self._noted.items():
+                for name in [*noted]:
+                    if self.control[register].get(name, ...) is not None:
+                        del noted[name]
+                        self.outdated += self._noted_at[register].pop(name)
             return
-        if isinstance(change, CallNoted):
-            call_id = change.call["action"]["id"]
-            self._calls[call_id] = change.call
-            self._calls_at.setdefault(call_id, []).append(seq)
+        value: Any
+        register = "pending"
+        if isinstance(change, PartNoted):
+            register, name, value = "ended", change.key, change.value
+        elif isinstance(change, CallFinished):
+            name, value = change.call["action"]["id"], change.call
         else:
-            self._parts[change.key] = change.value
-            self._parts_at.setdefault(change.key, []).append(seq)
-        self._counted.update(change.counts.get("counted", {}))
-        self._counts.update(change.counts)
+            name, value = change.action["id"], {"action": change.action, "result": None}
+            value |= {"reported": False, "continues": change.continues}
+        self._noted[register][name] = value
+        self._noted_at[register].setdefault(name, []).append(seq)
+        counted = {**self.control.get("counted", {}), **change.counts.get("counted", {})}
+        self.control |= {**change.counts, "counted": counted}
 
     @property
     def calls(self) -> list[str]:
         """The IDs of the calls that have begun and are not recorded as a whole round yet."""
-        return [*_present((self.control or {}).get("pending", {})), *self._calls]
+        return [*self._whole("pending")]
 
     @property
     def standing(self) -> set[int]:
         """The sequence numbers of the entries that count."""
-        places = [*self._calls_at.values(), *self._parts_at.values()]
+        places = (seqs for at in self._noted_at.values() for seqs in at.values())
         return {self.at, *(seq for seqs in places for seq in seqs)}
 
     def whole(self) -> dict[str, Any]:
         """Return the control with all calls and parts, as data for :class:`Control`."""
-        control = dict(self.control or {})
-        control["pending"] = _present(control.get("pending", {})) | self._calls
-        control["ended"] = _present(control.get("ended", {})) | self._parts
-        return control | self._counts | {"counted": self._counted}
+        return self.control | {register: self._whole(register) for register in self._noted}
+
+    def _whole(self, register: str) -> dict[str, Any]:
+        known = self.control.get(register, {}).items()
+        return {name: value for name, value in known if value is not None} | self._noted[register]
 
 
 def call_data(call: Call) -> dict[str, Any]:
@@ -161,5 +177,79 @@ def call_data(call: Call) -> dict[str, Any]:
     }
 
 
-def _present(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value is not None}
+_CALL = '"tool_call'  # in the text of a message with calls, or with the result of one
+
+
+@dataclass(frozen=True, slots=True)
+class Undoing:
+    """What a rollback does with the entries since the last step.
+
+    Attributes:
+        undone: The entries that it undoes.
+        kept: The entries that it keeps although they are not lasting: what other programs wrote
+            beside the run, what finished calls wrote, and the messages that ask for, or answer, a
+            call of the step that has begun. What a call did cannot be undone.
+        asked: The IDs of all calls that these messages ask for.
+        results: Those of the kept messages that are results of calls.
+    """
+
+    undone: list[int]
+    kept: list[int]
+    asked: set[str]
+    results: list[Message]
+
+
+def plan_undoing(later: Rows, calls: Iterable[str] = ()) -> Undoing:
+    """Return what a rollback does.
+
+    Args:
+        later: The entries since the last step.
+        calls: The IDs of calls that had begun before, and belong to the step: a run that was
+            interrupted twice has begun some of them the first time.
+    """
+    begun, written = {*calls}, set[int]()
+    for seq, kind, line in later:
+        if kind == "call_begun":
+            begun.add(json.loads(line)["action"]["id"])
+        elif kind == "call_finished":
+            written.update(json.loads(line).get("wrote", ()))
+        elif kind == "beside":
+            written.update(range(seq + 1, seq + 1 + json.loads(line)))
+    plan = Undoing([], [], set(), [])
+    for seq, kind, line in later:
+        if kind in LASTING:
+            continue
+        if begun and kind in MESSAGES and _CALL in line:
+            message = decode(line, seq)
+            if _is_about(message, begun):
+                plan.kept.append(seq)
+                plan.asked.update(call.id for call in message.tool_calls)
+                plan.results.extend([message] if message.tool_call_id else [])
+                continue
+        (plan.kept if seq in written else plan.undone).append(seq)
+    return plan
+
+
+def _is_about(message: Message, calls: set[str]) -> bool:
+    return message.tool_call_id in calls or any(call.id in calls for call in message.tool_calls)
+
+
+async def undo_step(store: MessageStore) -> Undoing | None:
+    """Drop what a session has got since its last step; return what that was, if it has a step.
+
+    The store is to be read again then.
+    """
+    session = store.session
+    assert session is not None
+    await session.flush()
+    async with session.lock:
+        if not session.run.at:
+            return None
+        safe_at = session.run.safe_at
+        plan = plan_undoing(await session.written(safe_at), session.run.calls)
+        if plan.undone:
+            store.reread(adopt_control=True)
+            data: JsonValue = {"to": safe_at, "kept": [*plan.kept]}
+            noted = await session.append([entry("rollback", data)])
+            await session.set_aside([*plan.undone, noted])
+    return plan

@@ -29,7 +29,7 @@ from agent_brain.memories.journal.base import PAGE, Journal
 from agent_brain.memories.journal.entry import Entry, Row, Rows, to_line
 from agent_brain.memories.journal.lease import Lease
 from agent_brain.memories.message import Message
-from agent_brain.memories.store.kinds import RECORDED_CALL, RUN, checked, entry
+from agent_brain.memories.store.events import RECORDED_CALL, RUN, checked, entry
 from agent_brain.memories.store.lock import Lock
 from agent_brain.memories.store.run_record import RunRecord
 from agent_brain.memories.trace.trace_log import TraceLog

@@ -19,8 +19,10 @@ from agent_brain.memories.journal.opening import open_journal
 from agent_brain.memories.message import Message
 from agent_brain.memories.store import opening
 from agent_brain.memories.store.events import (
+    RECORDED_CALL,
     Added,
-    CallNoted,
+    CallBegun,
+    CallFinished,
     Change,
     Checkpointed,
     Cleared,
@@ -40,7 +42,6 @@ from agent_brain.memories.store.events import (
     size_of,
 )
 from agent_brain.memories.store.expiry import Expiry, as_duration, utc_now
-from agent_brain.memories.store.kinds import RECORDED_CALL
 from agent_brain.memories.store.log import Held, MessageLog
 from agent_brain.memories.store.many import ON_LOOP, SLICE, in_thread_if_many
 from agent_brain.memories.store.opening import LOCAL
@@ -361,10 +362,13 @@ class MessageStore:
         async with session.lock:
             run = session.run
             counts, unnoted = run.counts_of(control), run.unnoted(control)
-            notes: list[Change] = [
-                CallNoted(call_data(call), counts, run.written_by(call.action.id))
-                for call in unnoted
-            ]
+            notes: list[Change] = []
+            for call in unnoted:
+                data, call_id = call_data(call), call.action.id
+                if call.result is None:
+                    notes.append(CallBegun(data["action"], counts, call.continues))
+                else:
+                    notes.append(CallFinished(data, counts, run.written_by(call_id)))
             notes += [PartNoted(key, control.ended[key], counts) for key in parts]
             if run.at and not run.has(control):
                 noted = {call.action.id for call in unnoted}
@@ -505,7 +509,7 @@ class MessageStore:
                 self._resume(change, seq or 0)
             case Cleared():
                 self.reset()
-            case Checkpointed() | CallNoted() | PartNoted():
+            case Checkpointed() | CallBegun() | CallFinished() | PartNoted():
                 if self.session is not None and seq is not None:
                     self.session.run.take(change, seq)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.sessions.history import SavedStep, saved_steps
-from agent_brain.memories.store.kinds import RECORDED_CALL
+from agent_brain.memories.store.events import RECORDED_CALL
 from agent_brain.memories.store.many import in_thread_if_many
 from agent_brain.memories.store.session import entries_of
 from agent_brain.memories.trace.chunks import ChunkReader

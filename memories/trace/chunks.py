@@ -20,7 +20,7 @@ from pydantic import JsonValue
 from agent_brain.common.ids import new_id
 from agent_brain.memories.journal.entry import Entry
 from agent_brain.memories.message import Message
-from agent_brain.memories.store.kinds import RECORDED_CALL, entry
+from agent_brain.memories.store.events import RECORDED_CALL, entry
 from agent_brain.memories.trace.recorded_call import RecordedCall
 
 Series: TypeAlias = tuple[tuple[str, ...], str | None, bool]

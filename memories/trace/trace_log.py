@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 
 from agent_brain.memories.journal.entry import Entry, Rows
-from agent_brain.memories.store.kinds import RECORDED_CALL
+from agent_brain.memories.store.events import RECORDED_CALL
 from agent_brain.memories.trace.chunks import ChunkWriter, begins_chunk
 from agent_brain.memories.trace.recorded_call import RecordedCall
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from agent_brain.experiments.case import CaseResult
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.sessions.timeline import Part, split_parts
-from agent_brain.memories.store.kinds import RECORDED_CALL
+from agent_brain.memories.store.events import RECORDED_CALL
 from agent_brain.memories.store.session import session_key
 from agent_brain.memories.trace.chunks import ChunkReader
 from agent_brain.memories.trace.recorded_call import RecordedCall

@@ -21,7 +21,7 @@ from agent_brain.memories import (
     TodoMemory,
     session_key,
 )
-from agent_brain.memories.store.kinds import VERSIONS
+from agent_brain.memories.store.events import VERSIONS
 from agent_brain.nets import Net
 from agent_brain.states import State
 from agent_brain.states.tool_round import ToolRound
