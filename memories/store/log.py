@@ -93,7 +93,7 @@ class MessageLog:
         self._places: dict[str, int] = {}  # insertion order is the order of arrival
         self._asked: dict[str, str] = {}  # IDs of calls, and of the messages that asked for them
         self._asked_last: Collection[str] = ()  # calls of the group at the end
-        self._ids: dict[tuple[Role | None, str | None], dict[str, None]] | None = None
+        self._ids: dict[tuple[str, str | None], dict[str, None]] | None = None
         self._all: list[Message] | None = None  # a list is copied faster than a dict's values
         self._gaps = 0
         self._loaded = False  # whether there were texts, whose calls are not in _asked
@@ -336,8 +336,8 @@ class MessageLog:
                 for call in calls:
                     if self._asked.get(call.id) == message_id:
                         del self._asked[call.id]
-                if self._ids is not None:
-                    self._remove_from_index(message)  # type: ignore[arg-type]
+                for key in () if self._ids is None else _keys(message):
+                    del self._ids[key][message_id]
                 taken.append((place, message))
         self._gaps += len(taken)
         if self._gaps > 64 + 2 * len(self._messages):
@@ -407,37 +407,27 @@ class MessageLog:
                 break
         return found[::-1]
 
-    def with_role(self, role: Role) -> list[Message]:
-        """Return the messages with a role, in order."""
-        return self._with(role, None)
+    def having(self, field: str, value: str) -> list[Message]:
+        """Return the messages with a role or a cause, in order.
 
-    def with_cause(self, cause: str) -> list[Message]:
-        """Return the messages with a cause, in order."""
-        return self._with(None, cause)
-
-    def _with(self, role: Role | None, cause: str | None) -> list[Message]:
+        Args:
+            field: ``"role"`` or ``"cause_by"``.
+            value: The role or the cause.
+        """
         if self._ids is None:
             self._ids = {}
             for message in self:
                 self._add_to_index(message)
-        return [self[i] for i in self._ids.get((role, cause), ())]
+        return [self[i] for i in self._ids.get((field, value), ())]
 
     def _add_to_index(self, message: Message) -> None:
         assert self._ids is not None
         for key in _keys(message):
             self._ids.setdefault(key, {})[message.id] = None
 
-    def _remove_from_index(self, message: Message) -> None:
-        assert self._ids is not None
-        for key in _keys(message):
-            del self._ids[key][message.id]
-            if not self._ids[key]:
-                del self._ids[key]
 
-
-def _keys(message: Message) -> list[tuple[Role | None, str | None]]:
-    by_role = (message.role, None)
-    return [by_role] if message.cause_by is None else [by_role, (None, message.cause_by)]
+def _keys(message: Message) -> tuple[tuple[str, str | None], ...]:
+    return ("role", message.role), ("cause_by", message.cause_by)
 
 
 def _strays(lines: Sequence[str], calls: Iterable[int]) -> tuple[list[int], int | None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from agent_brain.memories.message import Message, Role
+from agent_brain.memories.message import Message
 from agent_brain.memories.store.events import Replayed, effective
 from agent_brain.memories.store.filters import Query
 from agent_brain.memories.store.log import MessageLog
@@ -28,9 +28,9 @@ async def find(log: MessageLog, query: Query, last: int | None) -> list[Message]
     await log.decoded()
     candidates: Iterable[Message] = log
     if isinstance(query.cause_by, str):
-        candidates = log.with_cause(query.cause_by)
+        candidates = log.having("cause_by", query.cause_by)
     elif isinstance(query.role, str):
-        candidates = log.with_role(Role(query.role))
+        candidates = log.having("role", query.role)
     return newest([message async for message in in_slices(candidates) if fits(message)], last)
 
 

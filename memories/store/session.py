@@ -14,7 +14,7 @@ import json
 from bisect import bisect_right
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from typing import Any, Literal, TypeAlias, cast
 
 from agent_brain.common.errors import FinalError
@@ -175,10 +175,12 @@ class Reading:
         return taken
 
 
+@dataclass(eq=False, slots=True)
 class Session:
     """A session as one memory knows it: what it has read, and what it may write.
 
     Attributes:
+        journal: The journal.
         key: The session's key in the journal.
         shared: Whether other memories append at the same time.
         history: How many steps are kept.
@@ -193,6 +195,7 @@ class Session:
         traced: What it has of recorded calls.
         failure: The error of the store that has ended the run; the run writes nothing more then, in
             no branch and no nested run.
+        inside: The session of the run, where it is a copy that a run inside a step uses.
         main: The session of the run that this one is a part of.
         parent: The session that this one is a branch of, if it is one. It begins with the entries
             of that session, and only what is written to it is in the journal under its key.
@@ -207,40 +210,37 @@ class Session:
         reading: What is known of the entries since they were read from the first one.
     """
 
-    def __init__(
-        self,
-        journal: Journal,
-        key: str,
-        *,
-        shared: bool = False,
-        history: History = "last",
-        parent: Session | None = None,
-        inside: Session | None = None,
-    ) -> None:
-        self.journal = journal
-        self.key = key
-        self.parent = parent
-        around = parent or inside  # the session of the run that this one is a part of
-        self.main: Session = self if around is None else around.main
-        self.failure: FinalError | None = None
-        self.offset: int = 0 if parent is None else parent.last
-        self.shared = shared
-        self.history: History = history
-        self.lease: Lease | None = None
-        self.running = parent is not None
-        self.lock = Lock()
-        self.last: int = self.offset
-        self.held: list[Entry] = []
-        self.doubt: Sequence[Entry] | None = None
-        self.append_found = False
-        self.run = RunRecord()
-        self.traced = TraceLog()
-        self.owns_journal = False
-        self.lease_wait: float = 0
-        self.stale = self.adopts_control = True
-        self.if_append_found: Callable[[], None] | None = None
-        self.marker: str | None = None
-        self.reading = Reading()
+    journal: Journal
+    key: str
+    shared: bool = False
+    history: History = "last"
+    owns_journal: bool = False
+    lease_wait: float = 0
+    parent: Session | None = None
+    inside: InitVar[Session | None] = None
+    main: Session = field(init=False)
+    failure: FinalError | None = None
+    offset: int = field(init=False)
+    last: int = field(init=False)
+    running: bool = field(init=False)
+    lease: Lease | None = None
+    lock: Lock = field(default_factory=Lock)
+    held: list[Entry] = field(default_factory=list)
+    doubt: Sequence[Entry] | None = None
+    append_found: bool = False
+    if_append_found: Callable[[], None] | None = None
+    run: RunRecord = field(default_factory=RunRecord)
+    traced: TraceLog = field(default_factory=TraceLog)
+    stale: bool = True
+    adopts_control: bool = True
+    marker: str | None = None
+    reading: Reading = field(default_factory=Reading)
+
+    def __post_init__(self, inside: Session | None) -> None:
+        around = self.parent or inside
+        self.main = self if around is None else around.main
+        self.offset = self.last = 0 if self.parent is None else self.parent.last
+        self.running = self.parent is not None
 
     async def append(self, entries: Sequence[Entry]) -> int:
         """Write ``entries``; return the sequence number of the first one.

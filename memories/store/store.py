@@ -17,30 +17,8 @@ from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.journal.entry import Entry, Rows
 from agent_brain.memories.journal.opening import open_journal
 from agent_brain.memories.message import Message
-from agent_brain.memories.store import opening
-from agent_brain.memories.store.events import (
-    RECORDED_CALL,
-    Added,
-    CallBegun,
-    CallFinished,
-    Change,
-    Checkpointed,
-    Cleared,
-    Evicted,
-    Forgetting,
-    GoalSet,
-    PartNoted,
-    Removed,
-    RunChange,
-    Tagged,
-    ValueSet,
-    effective,
-    entries_of,
-    lines_of,
-    part_of,
-    read_changes,
-    size_of,
-)
+from agent_brain.memories.store import events, opening
+from agent_brain.memories.store.events import Added, Change, RunChange
 from agent_brain.memories.store.expiry import Expiry, as_duration, utc_now
 from agent_brain.memories.store.log import Held, MessageLog
 from agent_brain.memories.store.many import ON_LOOP, SLICE, in_thread_if_many
@@ -56,9 +34,9 @@ from agent_brain.memories.views.base import View
 if TYPE_CHECKING:
     from agent_brain.memories.options import StoreOptions
 
-Finish: TypeAlias = Callable[[Rows, Rows], Awaitable[Forgetting | None]]
-IGNORED = LOCAL | {RECORDED_CALL}  # by others that read a session
-LOCAL_CHANGES = GoalSet | RunChange
+Finish: TypeAlias = Callable[[Rows, Rows], Awaitable[events.Forgetting | None]]
+IGNORED = LOCAL | {events.RECORDED_CALL}  # by others that read a session
+LOCAL_CHANGES = events.GoalSet | RunChange
 OF_RUN = frozenset(get_args(RunChange))
 NOTHING = nullcontext()  # instead of a lock that nobody has, around what does not wait
 ChangeT = TypeVar("ChangeT", bound=Change)
@@ -171,12 +149,14 @@ class MessageStore:
 
     # Reading a session
 
-    async def open(self, adopt: Callable[[Session], None], finish: Finish) -> Forgetting | None:
+    async def open(
+        self, adopt: Callable[[Session], None], finish: Finish
+    ) -> events.Forgetting | None:
         """Read the session if that is necessary; return what is still to be forgotten.
 
         Args:
             adopt: Called with the session when its control is to be taken over.
-            finish: Called with all entries and the effective ones, to finish a removal that was
+            finish: Called with all entries and those that count, to finish a removal that was
                 interrupted.
         """
         session, unfinished = self.session, None
@@ -186,7 +166,7 @@ class MessageStore:
             if session.stale:
                 rows = await session.read()
                 some = bool(rows.seqs)
-                counting = await in_thread_if_many(rows, effective) if some else rows
+                counting = await in_thread_if_many(rows, events.effective) if some else rows
                 if some or self.shared:
                     await opening.replay_session(self, counting)
                 else:
@@ -212,9 +192,9 @@ class MessageStore:
         """Carry out what other memories wrote to a shared session."""
         rows = await session.read_new()
         if rows is None or any(kind == "rollback" for _, kind, _ in rows):
-            await opening.replay_session(self, effective(await session.read()))
+            await opening.replay_session(self, events.effective(await session.read()))
             return
-        for seq, change in read_changes(row for row in rows if row[1] not in IGNORED):
+        for seq, change in events.read_changes(row for row in rows if row[1] not in IGNORED):
             self.carry_out(change, seq)
 
     def reread(self, *, adopt_control: bool = False) -> None:
@@ -289,9 +269,9 @@ class MessageStore:
             written = [change for change in changes if not isinstance(change, LOCAL_CHANGES)]
         entries: Sequence[Entry]
         if many <= ON_LOOP:
-            entries = entries_of(written)
+            entries = events.entries_of(written)
         else:
-            entries = await anyio.to_thread.run_sync(lines_of, written)
+            entries = await anyio.to_thread.run_sync(events.lines_of, written)
         seq = 0
         if hold:
             seq = session.hold(entries) if entries else 0
@@ -305,7 +285,7 @@ class MessageStore:
                         session.if_append_found = then
                 raise
         failed: Exception | None = None
-        self.evicting = Evicted not in map(type, changes)
+        self.evicting = events.Evicted not in map(type, changes)
         for change in changes:
             local = self.shared and isinstance(change, LOCAL_CHANGES)
             try:
@@ -337,7 +317,7 @@ class MessageStore:
             return
         async with NOTHING if hold and not session.lock.users else session.lock:
             run = session.run
-            step = Checkpointed(run.reduced(control))
+            step = events.Checkpointed(run.reduced(control))
             unchanged = step.control == run.control and session.last == run.safe_at
             await self._change(session, [] if unchanged else [step], hold=hold)
             if not hold and len(session.run.outdated) + len(session.traced.live) >= PRUNE_AT:
@@ -366,13 +346,13 @@ class MessageStore:
             for call in unnoted:
                 data, call_id = call_data(call), call.action.id
                 if call.result is None:
-                    notes.append(CallBegun(data["action"], counts, call.continues))
+                    notes.append(events.CallBegun(data["action"], counts, call.continues))
                 else:
-                    notes.append(CallFinished(data, counts, run.written_by(call_id)))
-            notes += [PartNoted(key, control.ended[key], counts) for key in parts]
+                    notes.append(events.CallFinished(data, counts, run.written_by(call_id)))
+            notes += [events.PartNoted(key, control.ended[key], counts) for key in parts]
             if run.at and not run.has(control):
                 noted = {call.action.id for call in unnoted}
-                notes.append(Checkpointed(run.reduced(control, noted), since=run.safe_at))
+                notes.append(events.Checkpointed(run.reduced(control, noted), since=run.safe_at))
             await self._change(session, notes)
 
     async def trace(self, calls: Iterable[RecordedCall]) -> None:
@@ -444,9 +424,9 @@ class MessageStore:
                 if not isinstance(change.messages, Held) or self.measuring:
                     messages += change.messages
                 many = max(many, len(change.messages))
-            elif type(change) is Removed:
+            elif type(change) is events.Removed:
                 many = max(many, len(change.ids))
-            elif type(change) is ValueSet:
+            elif type(change) is events.ValueSet:
                 values.append(change.value)
         if values:
             values += self.values.values()
@@ -477,14 +457,14 @@ class MessageStore:
 
     async def carry_out_parts(self, change: Change, seq: int | None) -> None:
         """Carry out a change in RAM; other tasks run between the parts of a large one."""
-        if size_of(change) <= SLICE:
+        if events.size_of(change) <= SLICE:
             self.carry_out(change, seq)
             return
-        for start in range(0, size_of(change), SLICE):
+        for start in range(0, events.size_of(change), SLICE):
             place = seq
             if seq is not None and isinstance(change, Added):
                 place = seq + start
-            self.carry_out(part_of(change, start, SLICE), place)
+            self.carry_out(events.part_of(change, start, SLICE), place)
             await anyio.lowlevel.cancel_shielded_checkpoint()
 
     def carry_out(self, change: Change, seq: int | None) -> None:
@@ -497,20 +477,20 @@ class MessageStore:
                 else:
                     self.log.add_unknown(messages, seq)
                 self._added(messages)
-            case GoalSet(message_id):
+            case events.GoalSet(message_id):
                 self._set_goal(message_id)
-            case Removed(ids):
+            case events.Removed(ids):
                 self.drop(ids)
-            case Tagged():
+            case events.Tagged():
                 self._tag(change)
-            case ValueSet(name, value):
+            case events.ValueSet(name, value):
                 self._set_value(name, value, seq)
-            case Evicted():
+            case events.Evicted():
                 self._resume(change, seq or 0)
-            case Cleared():
+            case events.Cleared():
                 self.reset()
-            case Checkpointed() | CallBegun() | CallFinished() | PartNoted():
-                if self.session is not None and seq is not None:
+            case _:
+                if isinstance(change, RunChange) and self.session is not None and seq is not None:
                     self.session.run.take(change, seq)
 
     def _reads(self, messages: Held) -> bool:
@@ -587,7 +567,7 @@ class MessageStore:
         if failed is not None:
             raise failed
 
-    def _resume(self, mark: Evicted, seq: int) -> None:
+    def _resume(self, mark: events.Evicted, seq: int) -> None:
         """Let those messages leave that had left when the entry was written."""
         session = self.session
         assert session is not None  # there are no marks without one
@@ -604,7 +584,7 @@ class MessageStore:
             self.evicted_upto = max(self.evicted_upto, mark.upto)
         self._notify(lambda view: view.resume(mark))
 
-    def _tag(self, change: Tagged) -> None:
+    def _tag(self, change: events.Tagged) -> None:
         known = [m for m in map(self.log.get, change.ids) if m is not None]
         changed = [change.applied_to(message) for message in known]
         for message in changed:
