@@ -17,7 +17,6 @@ from agent_brain.memories.message import Message, as_message, checked_messages
 from agent_brain.memories.options import SessionOptions, refuse_others
 from agent_brain.memories.runs.work import family, set_run_work
 from agent_brain.memories.store import removal
-from agent_brain.memories.store.erasure import deleted
 from agent_brain.memories.store.events import Tagged, ValueSet
 from agent_brain.memories.store.filters import ForgetOptions, Keep, Names, names, refuse_unknown
 from agent_brain.memories.store.lock import Lock
@@ -306,11 +305,10 @@ class DurableMemory(Retagged, WrappingMemory):
             if strict:
                 refuse_unknown(names("ids", ids), log)
             going = with_partners(names("ids", ids), log)
-            gone = deleted(message for message in map(log.get, going) if message is not None)
             left = without(self._calls.calls, going)
             note = [ValueSet(STATE, await self._state(made, left))] if self._has_state else []
             if going:
-                await removal.remove(self._record, going, gone, lambda: note)
+                await removal.remove(self._record, lambda: going, note=lambda: note)
                 await self._current()
             return len(going)
 

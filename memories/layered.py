@@ -32,7 +32,6 @@ from agent_brain.memories.recall.results import (
 )
 from agent_brain.memories.store import removal
 from agent_brain.memories.store.checks import whole_number
-from agent_brain.memories.store.choice import forgettable
 from agent_brain.memories.store.erasure import Erasure, deleted
 from agent_brain.memories.store.events import Replayed, Tagged
 from agent_brain.memories.store.filters import (
@@ -42,6 +41,7 @@ from agent_brain.memories.store.filters import (
     Names,
     Query,
     checked_cursor,
+    forgettable,
     kept_by,
     names,
     refuse_unknown,
@@ -439,7 +439,7 @@ class LayeredMemory(Retagged, WrappingMemory):
 
     async def _remove(self, memory: StoredMemory, ids: Sequence[str], gone: Erasure) -> None:
         await memory._write("delete()")
-        await removal.remove(memory, ids, gone)
+        await removal.remove(memory, lambda: ids, gone)
 
     async def delete(self, ids: Names, *, strict: bool = False) -> int:
         """As :meth:`StoredMemory.delete`, in both."""

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from functools import partial
 from operator import itemgetter
-from typing import Annotated, Any, Self, TypeVar, cast
+from typing import Annotated, Any, Self, TypedDict, TypeVar, cast
 
 from pydantic import (
     AfterValidator,
@@ -29,7 +29,6 @@ from agent_brain.common.text import clean, clean_json, to_compact_json, to_text
 from agent_brain.common.values import PLAIN
 from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.schemas import DATA, from_data, to_data
-from agent_brain.memories.store.fields import MessageFields
 from agent_brain.tools.action import Action
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
@@ -92,6 +91,24 @@ class Attachment(BaseModel, frozen=True, extra="forbid", defer_build=True):
             return {"type": "input_audio", "input_audio": audio}
         key = "file_data" if source.startswith("data:") else "file_id"  # a URL, as LiteLLM takes it
         return {"type": "file", "file": {key: source, "filename": self.name or "file"}}
+
+
+class MessageFields(TypedDict, total=False):
+    """Fields that every message may have; documented in :class:`Message`."""
+
+    id: str
+    name: str | None
+    is_error: bool
+    attachments: Attachment | Iterable[Attachment]
+    created_at: datetime
+    occurred_at: datetime | None
+    expires_at: datetime | None
+    cause_by: str | type | None
+    sent_from: str | type | None
+    send_to: str | Iterable[str]
+    pinned: bool
+    tags: str | Iterable[str]
+    metadata: Mapping[str, Any]
 
 
 def is_empty_url(url: str | None) -> bool:

@@ -37,11 +37,10 @@ from agent_brain.memories.message import Message, as_message, checked_messages
 from agent_brain.memories.options import StoreOptions, refuse_others
 from agent_brain.memories.runs.counts import Counts
 from agent_brain.memories.runs.run_memory import Beginning, is_replaced
-from agent_brain.memories.runs.turn_notes import TurnNote
+from agent_brain.memories.runs.turns import TurnNote, note_turn, turn_notes, values_with_turns
 from agent_brain.memories.runs.work import here
 from agent_brain.memories.sessions.history import SavedStep, saved_steps
 from agent_brain.memories.store import queries, removal
-from agent_brain.memories.store.choice import forgettable
 from agent_brain.memories.store.events import Change, Checkpointed, Cleared, GoalSet, Tagged
 from agent_brain.memories.store.export import Exported, content_of
 from agent_brain.memories.store.filters import (
@@ -53,6 +52,7 @@ from agent_brain.memories.store.filters import (
     Where,
     checked_cursor,
     checked_text,
+    forgettable,
     names,
 )
 from agent_brain.memories.store.many import ON_LOOP, SLICE, in_thread_if_many
@@ -63,7 +63,6 @@ from agent_brain.memories.store.run_record import undo_step
 from agent_brain.memories.store.session import USER_SESSION, Session
 from agent_brain.memories.store.snapshot import Snapshot, check_snapshot
 from agent_brain.memories.store.store import MessageStore
-from agent_brain.memories.store.turns import note_turn, turn_notes, values_with_turns
 from agent_brain.memories.trace.call_history import read_calls
 from agent_brain.memories.trace.recorded_call import RecordedCall
 from agent_brain.memories.views.base import View
@@ -840,7 +839,7 @@ class StoredMemory(Retagged, Exported):
             MemoryUseError: An ID is unknown, if ``strict``.
         """
         await self._write("delete()")
-        return await self._carry_out(removal.delete(self, ids, strict=strict))
+        return await removal.delete(self, ids, strict=strict)
 
     async def clear(self, *, keep: Keep | None = None) -> int:
         """Erase everything, also the goal, summaries, lists and session state.

@@ -16,9 +16,8 @@ from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError, S
 from agent_brain.memories.message import Message
 from agent_brain.memories.registry import create_memory
 from agent_brain.memories.store import removal
-from agent_brain.memories.store.choice import forgettable
 from agent_brain.memories.store.expiry import LONG_AGO, utc_now
-from agent_brain.memories.store.filters import ForgetOptions, Keep, Names
+from agent_brain.memories.store.filters import ForgetOptions, Keep, Names, forgettable
 from agent_brain.memories.store.lock import Lock
 from agent_brain.memories.store.snapshot import Snapshot, check_snapshot
 from agent_brain.memories.views.groups import arranged

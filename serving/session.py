@@ -17,8 +17,8 @@ from agent_brain.limits import StopReason
 from agent_brain.memories.base import Memory
 from agent_brain.memories.errors import JournalError
 from agent_brain.memories.message import Message, as_message
-from agent_brain.memories.store.choice import forgettable
 from agent_brain.memories.store.expiry import utc_now
+from agent_brain.memories.store.filters import forgettable
 from agent_brain.memories.store.session import Session as StoredSession
 from agent_brain.memories.stored import StoredMemory
 from agent_brain.memories.wrapper import WrappingMemory, offers

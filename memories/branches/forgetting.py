@@ -12,11 +12,10 @@ from agent_brain.memories.errors import JournalError
 from agent_brain.memories.journal.entry import Rows
 from agent_brain.memories.message import Message
 from agent_brain.memories.store import removal
-from agent_brain.memories.store.choice import Choice, forgettable, rest_of
 from agent_brain.memories.store.erasure import Erasure, forget_in_control
 from agent_brain.memories.store.events import MESSAGES, Forgetting, effective
 from agent_brain.memories.store.expiry import utc_now
-from agent_brain.memories.store.filters import ForgetOptions, Names
+from agent_brain.memories.store.filters import Choice, ForgetOptions, Names, forgettable, rest_of
 from agent_brain.memories.store.log import decode
 from agent_brain.memories.store.many import in_thread_if_many
 

@@ -26,8 +26,15 @@ from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.message import Message
 from agent_brain.memories.runs.claim import Claim
 from agent_brain.memories.runs.counts import Counts
-from agent_brain.memories.runs.turn_notes import MOST, TurnNote, with_current
-from agent_brain.memories.runs.turns import StoredResult, TurnRecord, result_of, turns_of
+from agent_brain.memories.runs.turns import (
+    MOST,
+    StoredResult,
+    TurnNote,
+    TurnRecord,
+    result_of,
+    turns_of,
+    with_current,
+)
 from agent_brain.memories.runs.work import RunWork, family, set_run_work, working_for
 from agent_brain.memories.tool_search import SEARCH_TOOLS, ToolSearch
 from agent_brain.memories.views.groups import arranged

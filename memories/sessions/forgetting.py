@@ -14,9 +14,8 @@ from agent_brain.memories.errors import JournalError
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.sessions.listing import sessions_of, tenant_prefix
 from agent_brain.memories.sessions.redaction import redact
-from agent_brain.memories.store.choice import forgettable
 from agent_brain.memories.store.expiry import utc_now
-from agent_brain.memories.store.filters import ForgetOptions
+from agent_brain.memories.store.filters import ForgetOptions, forgettable
 from agent_brain.memories.store.session import USER_SESSION, listed_prefix, session_key
 from agent_brain.memories.stored import StoredMemory
 from agent_brain.memories.views.calls import Calls

@@ -155,7 +155,7 @@ class HandOver:
             noted: JsonValue = {"ids": [*ids_noted, *ids], "texts": [*texts, *sorted(gone.parts)]}
             return [ValueSet(REMOVING, noted)]
 
-        await removal.remove(self._short, ids, gone, note)
+        await removal.remove(self._short, lambda: ids, gone, note)
         self.lose(ids)
         await self.finish_removal()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from agent_brain.memories.journal.entry import Rows
@@ -35,23 +35,23 @@ _ASSISTANT = '"role":"assistant"'
 _SYSTEM = '"role":"system"'
 
 
-async def replay_session(store: MessageStore, rows: Rows) -> None:
+async def replay_session(store: MessageStore, session: Session, rows: Rows) -> None:
     """Fill the log and the views with ``rows``; older messages are only loaded as text."""
     rows = rows.without(LOCAL if store.shared else ["beside"])
     tails = [view.tail for view in store.views]
     tail = None if None in tails else max((t for t in tails if t is not None), default=0)
-    keeps_old = store.keeps_old
-    session = _session(store)
-    session.reading.resumes_at, staying = _mark(rows)
-    found = None if tail is None else await in_thread_if_much(rows.lines, _survey, rows)
-    session.reading.in_progress = True
+    session.reading.resumes_at, held = _mark(rows)
+    older = None
+    if tail is not None:
+        older = await in_thread_if_much(rows.lines, _Older, store, session, rows, held)
+    session.reading.in_progress, keeps_old = True, store.keeps_old
     goal_id, start = store.goal_id, 0
     leaving, store.log.leaving = store.log.leaving, None  # it has left before
     try:
         while True:
             store.reset()
-            if found is not None:
-                start = await in_thread_if_much(rows.lines, _load, store, found, tail or 0, staying)
+            if older is not None:
+                start = await in_thread_if_much(rows.lines, older.load, tail or 0)
             recent = rows[start:]
             for seq, change in await in_thread_if_much(recent.lines, _decode, recent):
                 await store.carry_out_parts(change, seq)
@@ -72,9 +72,8 @@ async def replay_session(store: MessageStore, rows: Rows) -> None:
         store.carry_out(GoalSet(goal_id), None)
 
 
-def _session(store: MessageStore) -> Session:
-    assert store.session is not None
-    return store.session
+def _decode(rows: Rows) -> list[tuple[int, Change]]:
+    return [*read_changes(rows)]
 
 
 def _mark(rows: Rows) -> tuple[int, frozenset[int]]:
@@ -85,192 +84,166 @@ def _mark(rows: Rows) -> tuple[int, frozenset[int]]:
     return rows.seqs[at], frozenset(json.loads(rows.lines[at])["staying"])
 
 
-@dataclass(frozen=True)
-class _Survey:
-    """What the entries of a session are, before their messages are decoded.
+class _Older:
+    """Loads the older part of a session as text; a window needs only what never leaves it.
+
+    Args:
+        store: The store.
+        session: Its session.
+        rows: The entries.
+        held: The places of messages that had not left when the session was marked.
 
     Attributes:
-        rows: The entries.
-        others: The indexes of those that are not messages.
+        others: The indexes of the entries that are not messages.
         messages: Those that are messages.
         ids: The ID of each message.
-    """
-
-    rows: Rows
-    others: list[int]
-    messages: Rows
-    ids: list[str]
-
-    def count(self, start: int) -> int:
-        """Return how many messages there are before an entry."""
-        seqs = self.rows.seqs
-        return bisect_left(self.messages.seqs, seqs[start] if start < len(seqs) else sys.maxsize)
-
-
-def _survey(rows: Rows) -> _Survey:
-    """Find out what the entries of a session are.
 
     Raises:
         JournalError: A message has no ID.
     """
-    kinds = {*rows.kinds}.difference(MESSAGES)
-    others = [at for at, kind in enumerate(rows.kinds) if kind in kinds] if kinds else []
-    messages = rows.without(kinds)
-    ids = []
-    for at, line in enumerate(messages.lines):
-        try:
-            ids.append(id_of(line))
-        except ValueError as error:
-            raise unreadable(messages.seqs[at], error) from error
-    return _Survey(rows, others, messages, ids)
 
+    def __init__(
+        self, store: MessageStore, session: Session, rows: Rows, held: frozenset[int]
+    ) -> None:
+        self.store, self.session, self.rows, self.held = store, session, rows, held
+        kinds = {*rows.kinds}.difference(MESSAGES)
+        self.others = [at for at, kind in enumerate(rows.kinds) if kind in kinds] if kinds else []
+        self.messages = rows.without(kinds)
+        self.ids = []
+        for at, line in enumerate(self.messages.lines):
+            try:
+                self.ids.append(id_of(line))
+            except ValueError as error:
+                raise unreadable(self.messages.seqs[at], error) from error
 
-def _decode(rows: Rows) -> list[tuple[int, Change]]:
-    return [*read_changes(rows)]
+    def load(self, tail: int) -> int:
+        """Load what is before the ``tail`` messages that views must see one by one.
 
-
-def _load(store: MessageStore, found: _Survey, tail: int, held: frozenset[int]) -> int:
-    """Load the older part of a session as text; a window needs only what never leaves it.
-
-    Args:
-        store: The store.
-        found: The entries.
-        tail: How many messages the views must see one by one.
-        held: The places of messages that had not left when the session was marked.
-
-    Returns:
-        The index of the entry that the tail begins with; 0 if nothing can be left out.
-    """
-    rows, keeps_old = found.rows, store.keeps_old
-    start = _tail_start(store, found, tail, keeps_old=keeps_old)
-    if start and rows.seqs[start - 1] >= _session(store).reading.resumes_at:
-        held = frozenset()  # what had not left then has been replaced by the tail
-    shows = any(view.tail for view in store.views)
-    named = _named(found, start) if shows else set()
-    staying = _staying(found, start, named, held) if shows else []
-    others = found.others[: bisect_left(found.others, start)]
-    first = 0
-    for at in [*others, start]:
-        if at < start and rows.kinds[at] in LOCAL:
-            continue
-        upto = found.count(at)
-        stays = staying[bisect_left(staying, first) : bisect_left(staying, upto)]
-        _load_messages(store, found, range(first, upto), stays, keeps_old=keeps_old)
-        if at < start:
-            evicting, store.evicting = store.evicting, store.evicting and rows.kinds[at] != "tag"
-            store.carry_out(read_change(*rows[at]), rows.seqs[at])
-            store.evicting = evicting or store.evicting
-        first = upto
-    _load_run(store, rows, [at for at in others if rows.kinds[at] in LOCAL])
-    for view in store.views if named else ():
-        view.update_pins()  # of the messages that were pinned: once, and not at each tag
-    stayed = [m for m in (store.log.get(found.ids[at]) for at in staying) if m is not None]
-    if any(m.pinned and (m.tool_calls or m.tool_call_id) for m in stayed):
-        store.reset()  # their groups stay with them
-        return 0
-    if not keeps_old:
-        going = [
-            m.id
-            for m in stayed
-            if not (m.pinned or m.role == SYSTEM or m.id in named or store.log.place(m.id) in held)
-        ]
-        store.drop(going, outdated=False)
-    return start
-
-
-def _load_run(store: MessageStore, rows: Rows, entries: list[int]) -> None:
-    """Carry out what still counts of the entries about goals and runs, given by their indexes."""
-    kinds = rows.kinds
-    goals = [at for at in entries if kinds[at] == "goal"]
-    steps = [at for at in entries if kinds[at] == "step"]
-    step = steps[-1] if steps else -1
-    old = [at for at in entries if at < step and kinds[at] in ("step", "amend")]
-    for at in sorted({*entries} - {*goals[:-1], *old}):
-        store.carry_out(read_change(*rows[at]), rows.seqs[at])
-    _session(store).run.outdated += [rows.seqs[at] for at in old]
-
-
-def _tail_start(store: MessageStore, found: _Survey, tail: int, *, keeps_old: bool) -> int:
-    """Return the index of the entry that the tail begins with.
-
-    A window needs the last message that asked for calls, the current turn, where no durable
-    journal has it, and what came after the place in the value ``marker``, if that is set.
-    """
-    rows, seqs, lines = found.rows, found.messages.seqs, found.messages.lines
-    start = len(rows)
-    if tail:
-        start = bisect_left(rows.seqs, seqs[-tail]) if tail <= len(seqs) else 0
-    if not start or not (tail or (store.in_ram and store.evicts)):
+        Returns:
+            The index of the entry that the tail begins with; 0 if nothing can be left out.
+        """
+        store, rows, kinds = self.store, self.rows, self.rows.kinds
+        start, held = self._start(tail), self.held
+        if start and rows.seqs[start - 1] >= self.session.reading.resumes_at:
+            held = frozenset()  # what had not left then has been replaced by the tail
+        shows = any(view.tail for view in store.views)
+        named = self._named(start) if shows else set()
+        staying = self._staying(start, named, held) if shows else []
+        others = self.others[: bisect_left(self.others, start)]
+        first = 0
+        for at in [*others, start]:
+            if at < start and kinds[at] in LOCAL:
+                continue
+            upto = self._count(at)
+            within = slice(bisect_left(staying, first), bisect_left(staying, upto))
+            self._load_messages(range(first, upto), staying[within])
+            if at < start:
+                evicting, store.evicting = store.evicting, store.evicting and kinds[at] != "tag"
+                store.carry_out(read_change(*rows[at]), rows.seqs[at])
+                store.evicting = evicting or store.evicting
+            first = upto
+        self._load_run([at for at in others if kinds[at] in LOCAL])
+        for view in store.views if named else ():
+            view.update_pins()  # of the messages that were pinned: once, and not at each tag
+        stayed = [m for m in (store.log.get(self.ids[at]) for at in staying) if m is not None]
+        if any(m.pinned and (m.tool_calls or m.tool_call_id) for m in stayed):
+            store.reset()  # their groups stay with them
+            return 0
+        if not store.keeps_old:
+            stays = named.union(m.id for m in stayed if m.pinned or m.role == SYSTEM)
+            going = [m.id for m in stayed if m.id not in stays]
+            store.drop([i for i in going if store.log.place(i) not in held], outdated=False)
         return start
-    if store.in_ram and not keeps_old and not store.shared:
-        return 0  # what has left is removed from the journal
-    if store.in_ram:
-        goals = (at for at in reversed(found.others) if rows.kinds[at] == "goal")
-        start = min(start, next(goals, start))
-    if (marker := _session(store).marker) is not None:
-        upto = 0
-        for at in found.others:
-            if rows.kinds[at] == "view" and marker in rows.lines[at]:
-                data = json.loads(rows.lines[at])
-                if data["name"] == marker:
-                    upto = (data["value"] or {"upto": 0})["upto"]
-        start = min(start, bisect_right(rows.seqs, upto))
-    count = found.count(start)
-    for at in reversed(range(count)):
-        if _ASSISTANT in lines[at]:
-            return bisect_left(rows.seqs, seqs[at]) if '"tool_calls":' in lines[at] else start
-    return start
 
+    def _count(self, start: int) -> int:
+        """Return how many messages there are before an entry."""
+        seqs = self.rows.seqs
+        return bisect_left(self.messages.seqs, seqs[start] if start < len(seqs) else sys.maxsize)
 
-def _staying(found: _Survey, start: int, named: set[str], held: frozenset[int]) -> list[int]:
-    """Return the indexes of the messages before ``start`` that may never leave a window."""
-    count = found.count(start)
-    lines = enumerate(found.messages.lines[:count])
-    staying = [at for at, line in lines if PINNED in line or _SYSTEM in line]
-    if named:
-        staying += [at for at, message_id in enumerate(found.ids[:count]) if message_id in named]
-    if held:
-        staying += [at for at, seq in enumerate(found.messages.seqs[:count]) if seq in held]
-    return sorted({*staying})
+    def _load_run(self, entries: list[int]) -> None:
+        """Carry out what still counts of the entries about goals and runs, given by indexes."""
+        rows, kinds = self.rows, self.rows.kinds
+        goals = [at for at in entries if kinds[at] == "goal"]
+        step = max((at for at in entries if kinds[at] == "step"), default=-1)
+        old = [at for at in entries if at < step and kinds[at] in ("step", "amend")]
+        for at in sorted({*entries} - {*goals[:-1], *old}):
+            self.store.carry_out(read_change(*rows[at]), rows.seqs[at])
+        self.session.run.outdated += [rows.seqs[at] for at in old]
 
+    def _start(self, tail: int) -> int:
+        """Return the index of the entry that the tail begins with.
 
-def _load_messages(
-    store: MessageStore, found: _Survey, span: range, staying: list[int], *, keeps_old: bool
-) -> None:
-    """Load the messages of ``span``, or only the ``staying`` ones among them."""
-    ids, seqs, lines = found.ids, found.messages.seqs, found.messages.lines
-    if removed := _session(store).reading.removed:
-        for message_id in ids[span.start : span.stop]:
-            removed.pop(message_id, None)  # it was added again
-    loaded = span if keeps_old else staying
-    store.log.load(
-        [ids[at] for at in loaded],
-        [seqs[at] for at in loaded],
-        [lines[at] for at in loaded],
-        [place for place, at in enumerate(loaded) if CALLS in lines[at]],
-    )
-    expiring = [at for at in loaded if store.ttl is not None or EXPIRES in lines[at]]
-    if expiring:
-        store.watch(store.log[ids[at]] for at in expiring)
-    if staying:
-        told = [store.log[ids[at]] for at in staying]
-        for view in store.views:
-            view.add(told)
+        A window needs the last message that asked for calls, the current turn, where no durable
+        journal has it, and what came after the place in the value ``marker``, if that is set.
+        """
+        store, rows = self.store, self.rows
+        seqs, lines = self.messages.seqs, self.messages.lines
+        start = len(rows)
+        if tail:
+            start = bisect_left(rows.seqs, seqs[-tail]) if tail <= len(seqs) else 0
+        if not start or not (tail or (store.in_ram and store.evicts)):
+            return start
+        if store.in_ram and not store.keeps_old and not store.shared:
+            return 0  # what has left is removed from the journal
+        if store.in_ram:
+            goals = (at for at in reversed(self.others) if rows.kinds[at] == "goal")
+            start = min(start, next(goals, start))
+        if (marker := self.session.marker) is not None:
+            upto = 0
+            for at in self.others:
+                if rows.kinds[at] == "view" and marker in rows.lines[at]:
+                    data = json.loads(rows.lines[at])
+                    if data["name"] == marker:
+                        upto = (data["value"] or {"upto": 0})["upto"]
+            start = min(start, bisect_right(rows.seqs, upto))
+        for at in reversed(range(self._count(start))):
+            if _ASSISTANT in lines[at]:
+                return bisect_left(rows.seqs, seqs[at]) if '"tool_calls":' in lines[at] else start
+        return start
 
+    def _staying(self, start: int, named: set[str], held: frozenset[int]) -> list[int]:
+        """Return the indexes of the messages before ``start`` that may never leave a window."""
+        rows = zip(self.messages.seqs, self.messages.lines, self.ids, strict=True)
+        return [
+            at
+            for at, (seq, line, message_id) in enumerate(islice(rows, self._count(start)))
+            if PINNED in line or _SYSTEM in line or seq in held or message_id in named
+        ]
 
-def _named(found: _Survey, start: int) -> set[str]:
-    """Return the IDs of messages that may count although they are before ``start``.
+    def _load_messages(self, span: range, staying: list[int]) -> None:
+        """Load the messages of ``span``, or only the ``staying`` ones among them."""
+        store, ids, lines = self.store, self.ids, self.messages.lines
+        if removed := self.session.reading.removed:
+            for message_id in ids[span.start : span.stop]:
+                removed.pop(message_id, None)  # it was added again
+        loaded = span if store.keeps_old else staying
+        store.log.load(
+            [ids[at] for at in loaded],
+            [self.messages.seqs[at] for at in loaded],
+            [lines[at] for at in loaded],
+            [place for place, at in enumerate(loaded) if CALLS in lines[at]],
+        )
+        expiring = [at for at in loaded if store.ttl is not None or EXPIRES in lines[at]]
+        if expiring:
+            store.watch(store.log[ids[at]] for at in expiring)
+        if staying:
+            told = [store.log[ids[at]] for at in staying]
+            for view in store.views:
+                view.add(told)
 
-    Those that were pinned, and those that were made the goal when they were known already.
-    """
-    named: set[str] = set()
-    before = "null"
-    for at in found.others:
-        _, kind, line = found.rows[at]
-        if kind == "tag" and '"pinned"' in line:
-            named.update(json.loads(line)["ids"])
-        elif kind == "goal" and at < start:
-            before = line
-        elif kind == "goal":
-            named.add(json.loads(line))
-    return {*named, json.loads(before)} - {None}
+    def _named(self, start: int) -> set[str]:
+        """Return the IDs of messages that may count although they are before ``start``.
+
+        Those that were pinned, and those that were made the goal when they were known already.
+        """
+        named: set[str] = set()
+        before = "null"
+        for at in self.others:
+            _, kind, line = self.rows[at]
+            if kind == "tag" and '"pinned"' in line:
+                named.update(json.loads(line)["ids"])
+            elif kind == "goal" and at < start:
+                before = line
+            elif kind == "goal":
+                named.add(json.loads(line))
+        return {*named, json.loads(before)} - {None}

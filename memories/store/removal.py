@@ -18,7 +18,6 @@ from agent_brain.memories.control import Control
 from agent_brain.memories.errors import JournalError
 from agent_brain.memories.journal.entry import Row, Rows, to_line
 from agent_brain.memories.message import Message
-from agent_brain.memories.store.choice import Choice
 from agent_brain.memories.store.erasure import Erasure, deleted, forget_in_control, forgotten
 from agent_brain.memories.store.events import (
     MESSAGES,
@@ -34,7 +33,7 @@ from agent_brain.memories.store.events import (
     ValueSet,
     read_change,
 )
-from agent_brain.memories.store.filters import Keep, Names, kept_by, names, refuse_unknown
+from agent_brain.memories.store.filters import Choice, Keep, Names, kept_by, names, refuse_unknown
 from agent_brain.memories.store.log import id_of
 from agent_brain.memories.store.many import in_slices, in_thread_if_many
 from agent_brain.memories.store.queries import read_journal
@@ -63,31 +62,42 @@ async def delete(memory: StoredMemory, ids: Names, *, strict: bool) -> int:
     alone = not any(m.tool_calls or m.tool_call_id for m in known)
     if not alone:
         await log.decoded()
-    going: list[str] = []
-    gone = Erasure()
 
-    def plan() -> list[Change]:
-        nonlocal gone, going
+    def choose() -> list[str]:
         if strict:
             refuse_unknown(wanted, log)  # another program may have deleted one meanwhile
-        going = [i for i in wanted if i in log] if alone else with_partners(wanted, log)
-        gone = deleted(m for m in map(log.get, going) if m is not None)
-        return [Removed(going), *_struck(memory, gone)] if going else []
+        return [i for i in wanted if i in log] if alone else with_partners(wanted, log)
 
-    await memory.store.change(plan, lambda: _forget_in_control(memory, gone))
-    return len(going)
+    return await remove(memory, choose)
 
 
 async def remove(
-    memory: StoredMemory, ids: Iterable[str], gone: Erasure, note: Plan = tuple
-) -> None:
-    """Record that messages are removed, wherever they are, without their partners; and a note."""
-    going = list(ids)
-    change = memory.store.change(
-        lambda: [*([Removed(going)] if going else []), *note(), *_struck(memory, gone)],
-        lambda: _forget_in_control(memory, gone),
-    )
-    await memory._carry_out(change)  # a call without results may have kept others in a view
+    memory: StoredMemory,
+    choose: Callable[[], Sequence[str]],
+    gone: Erasure | None = None,
+    note: Plan = tuple,
+) -> int:
+    """Record that messages are removed, without their partners, and a note; return how many.
+
+    Args:
+        memory: The memory.
+        choose: Returns their IDs; they need not be here.
+        gone: What is removed from the state of the run; None for their calls.
+        note: Returns what is recorded with it.
+    """
+    going: Sequence[str] = ()
+    lost = Erasure()
+
+    def plan() -> list[Change]:
+        nonlocal going, lost
+        going = choose()
+        lost = gone or deleted(m for m in map(memory.store.log.get, going) if m is not None)
+        removed = [Removed(going)] if going else []
+        return [*removed, *note(), *_struck(memory, lost)]
+
+    # A call without results may have kept others in a view.
+    await memory._carry_out(memory.store.change(plan, lambda: _forget_in_control(memory, lost)))
+    return len(going)
 
 
 async def set_value(memory: StoredMemory, name: str, value: JsonValue, *, erase: bool) -> None:

@@ -168,7 +168,7 @@ class MessageStore:
                 some = bool(rows.seqs)
                 counting = await in_thread_if_many(rows, events.effective) if some else rows
                 if some or self.shared:
-                    await opening.replay_session(self, counting)
+                    await opening.replay_session(self, session, counting)
                 else:
                     self.reset()
                 if session.adopts_control and session.run.at and not self.shared:
@@ -192,7 +192,7 @@ class MessageStore:
         """Carry out what other memories wrote to a shared session."""
         rows = await session.read_new()
         if rows is None or any(kind == "rollback" for _, kind, _ in rows):
-            await opening.replay_session(self, events.effective(await session.read()))
+            await opening.replay_session(self, session, events.effective(await session.read()))
             return
         for seq, change in events.read_changes(row for row in rows if row[1] not in IGNORED):
             self.carry_out(change, seq)

@@ -19,9 +19,8 @@ from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.message import Message, Role
 from agent_brain.memories.messages import MessagesMemory
 from agent_brain.memories.sessions.listing import delete_lists, delete_session, sessions_of
-from agent_brain.memories.store.choice import forgettable
 from agent_brain.memories.store.erasure import LEAST_LETTERS
-from agent_brain.memories.store.filters import ForgetOptions, checked_text
+from agent_brain.memories.store.filters import ForgetOptions, checked_text, forgettable
 from agent_brain.memories.store.session import USER_SESSION, session_key
 from agent_brain.memories.user.facts import USER, Again, Ended, Fact, Origin, Source
 from agent_brain.memories.user.items import Block, ReadUpTo

@@ -19,7 +19,7 @@ from agent_brain.memories import (
     TodoMemory,
     WindowedMemory,
 )
-from agent_brain.memories.runs.turn_notes import MOST
+from agent_brain.memories.runs.turns import MOST
 from agent_brain.nets import net_names
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action, tool
