@@ -35,7 +35,7 @@ from agent_brain.memories.journal.entry import (
     Rows,
     from_milliseconds,
 )
-from agent_brain.memories.journal.lease import Holder, Lease
+from agent_brain.memories.journal.lease import Lease
 from agent_brain.memories.store.many import ON_LOOP, in_thread_if_many
 
 _Numbered: TypeAlias = dict[int, Line]  # in order; the garbage collector does not look at lines
@@ -113,7 +113,7 @@ class RamJournal(Journal):
         if lease is not None and lease is not holder and lease != holder:
             raise lost(lease)
         if lease is None and holder is not None:
-            raise held(session, Holder(holder.owner, holder.token, holder.seconds))
+            raise held(holder)
         if expect is not None and expect != found:
             raise conflict(session, expect, found)
         if not lines:
@@ -250,7 +250,7 @@ class RamJournal(Journal):
         self._check_open()
         await super().release(lease)
 
-    async def _take_lease(self, lease: Lease, *, over: str | None = None) -> Holder | None:
+    async def _take_lease(self, lease: Lease, *, over: str | None = None) -> Lease | None:
         self._check_open()
         return await super()._take_lease(lease, over=over)
 

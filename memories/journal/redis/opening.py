@@ -6,10 +6,9 @@ from typing import TypeAlias
 
 from agent_brain.common.secrets import get_logger
 from agent_brain.memories.errors import JournalError, MemoryDefinitionError
-from agent_brain.memories.journal.redis.errors import is_forbidden
-from agent_brain.memories.journal.redis.keys import Keys
+from agent_brain.memories.journal.redis.entries import Keys
 from agent_brain.memories.journal.redis.scripts import OPEN
-from agent_brain.memories.journal.redis.server import Server
+from agent_brain.memories.journal.redis.server import Server, is_forbidden
 
 log = get_logger(__name__)
 VERSION = "1"

@@ -13,11 +13,14 @@ from agent_brain.memories.journal.lease import Lease
 from agent_brain.memories.journal.sql import entries as stored
 from agent_brain.memories.journal.sql import sessions
 from agent_brain.memories.journal.sql.database import Transaction
-from agent_brain.memories.journal.sql.entries import New
+from agent_brain.memories.journal.sql.entries import RETIRED, New
 from agent_brain.memories.journal.sql.sessions import Counts, Key, Record
+from agent_brain.memories.journal.threaded import Change
 
 log = get_logger(__name__)
 PURGED = 100  # sessions at once
+RETIRE = f"UPDATE entries SET retired = 1, checksum = checksum + {RETIRED}"
+DELETE = "DELETE FROM entries"
 
 
 def append(
@@ -55,15 +58,35 @@ def append(
     return counts.last
 
 
+def _check(key: Key, record: Record, expect: int | None, lease: Lease | None) -> None:
+    holder = record.holder
+    if lease is not None and (holder is None or holder.token != lease.token):
+        raise lost(lease)
+    if lease is None and record.leased is not None:
+        raise held(record.leased)
+    if expect is not None and expect != record.shown.last:
+        raise conflict(key.text, expect, record.shown.last)
+
+
 def _ends_with(tx: Transaction, key: Key, counts: Counts, entries: Sequence[Line]) -> bool:
     """Return whether the last entries of a session are these."""
     after = counts.last - len(entries)
-    found, _ = stored.read_page(tx, key, counts, after, len(entries), history=False)
+    _, found, _ = stored.read_page(tx, key, after, len(entries), history=False)
     there, wanted = (
         [(kind, version, line) for _, kind, version, _, _, line in lines]
         for lines in (found.lines, entries)
     )
     return there == wanted
+
+
+def exchange(tx: Transaction, going: Collection[Key], coming: Mapping[Key, Sequence[Line]]) -> int:
+    """Remove sessions and load others; return how many entries were removed."""
+    removed = 0
+    for key in sorted(going, key=lambda key: key.text):  # of two at once, one waits for the other
+        removed += _remove(tx, key)[1]
+    for key, entries in coming.items():
+        _load(tx, key, entries)
+    return removed
 
 
 def _load(tx: Transaction, key: Key, entries: Sequence[Line]) -> None:
@@ -85,49 +108,32 @@ def _load(tx: Transaction, key: Key, entries: Sequence[Line]) -> None:
     sessions.save(tx, key, counts, more=True)
 
 
-def exchange(tx: Transaction, going: Collection[Key], coming: Mapping[Key, Sequence[Line]]) -> int:
-    """Remove sessions and load others; return how many entries were removed."""
-    removed = 0
-    for key in sorted(going, key=lambda key: key.text):  # of two at once, one waits for the other
-        removed += _remove(tx, key)[1]
-    for key, entries in coming.items():
-        _load(tx, key, entries)
-    return removed
-
-
-def remove_entries(tx: Transaction, key: Key, seqs: Collection[int]) -> int:
-    """Remove entries; return how many."""
+def change(tx: Transaction, key: Key, what: Change, seqs: Sequence[int]) -> int:
+    """Remove or retire entries; see :meth:`ThreadedJournal._change`."""
+    if what == "clear":
+        record, removed = _remove(tx, key)
+        return 0 if record.has_expired else removed
     counts = sessions.lock(tx, key).shown
-    live, retired = stored.remove(tx, key, counts, seqs) if counts.last else (0, 0)
-    _save_change(tx, key, counts, live=-live, retired=-retired)
-    return live + retired
-
-
-def retire_entries(tx: Transaction, key: Key, seqs: Collection[int]) -> int:
-    """Move entries to the history; return how many."""
-    counts = sessions.lock(tx, key).shown
-    moved = stored.retire(tx, key, counts, seqs)
-    _save_change(tx, key, counts, live=-moved, retired=moved)
-    return moved
-
-
-def trim_history(tx: Transaction, key: Key, before: int | None) -> int:
-    """Remove entries of the history; return how many."""
-    counts = sessions.lock(tx, key).shown
-    end = counts.last + 1 if before is None else min(before, counts.last + 1)
-    removed = stored.trim(tx, key, end) if counts.last else 0
-    _save_change(tx, key, counts, retired=-removed)
-    return removed
-
-
-def remove_session(tx: Transaction, key: Key) -> int:
-    """Remove a session, damaged or not, with its lease; return how many entries others saw."""
-    record, removed = _remove(tx, key)
-    return 0 if record.has_expired else removed
+    retired = 0  # how many are moved to the history, or, if it is negative, removed from it
+    if what == "trim":
+        end = min([*seqs, counts.last + 1])
+        sql = f"{DELETE} WHERE session = ? AND retired = 1 AND seq < ?"
+        live, retired = 0, -tx.execute(sql, [key.id, end]).rowcount if counts.last else 0
+    elif what == "retire":
+        retired = stored.change(tx, RETIRE, key, counts, seqs, retired=False)
+        live = -retired
+    else:
+        live = -stored.change(tx, DELETE, key, counts, seqs, retired=False)
+        if counts.retired:
+            retired = -stored.change(tx, DELETE, key, counts, seqs, retired=True)
+    if live or retired:
+        now = replace(counts, live=counts.live + live, retired=counts.retired + retired)
+        sessions.save(tx, key, now)
+    return retired if what == "retire" else -live - retired
 
 
 def _remove(tx: Transaction, key: Key) -> tuple[Record, int]:
-    """Remove a session; return what it was, and how many entries it had."""
+    """Remove a session, damaged or not, with its lease; return it, and how many entries it had."""
     try:
         record = sessions.claim(tx, key)
     except JournalDamagedError:
@@ -153,16 +159,6 @@ def purge(tx: Transaction, any_key: Key) -> int:
     return removed
 
 
-def _check(key: Key, record: Record, expect: int | None, lease: Lease | None) -> None:
-    holder = record.holder
-    if lease is not None and (holder is None or holder.token != lease.token):
-        raise lost(lease)
-    if lease is None and record.leased is not None:
-        raise held(key.text, record.leased)
-    if expect is not None and expect != record.shown.last:
-        raise conflict(key.text, expect, record.shown.last)
-
-
 def _ready(tx: Transaction, key: Key, record: Record) -> Record:
     """Return a locked session as its next entries find it: an expired one begins again."""
     if record.has_expired:
@@ -185,11 +181,3 @@ def _with(record: Record, added: Sequence[New]) -> Counts:
         updated=max(times),
         written=record.now,
     )
-
-
-def _save_change(
-    tx: Transaction, key: Key, counts: Counts, *, live: int = 0, retired: int = 0
-) -> None:
-    if live or retired:
-        changed = replace(counts, live=counts.live + live, retired=counts.retired + retired)
-        sessions.save(tx, key, changed)

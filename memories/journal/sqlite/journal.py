@@ -92,7 +92,7 @@ class SQLiteJournal(SQLJournal):
 
     async def readable_sessions(self) -> list[str]:
         """Return the keys that can be found in a damaged file; for ``salvage()``."""
-        return sorted(await self._do("read", _readable_keys))
+        return sorted(await self._call(lambda: self._database.run("read", _readable_keys)))
 
     def same_as(self, other: Journal) -> bool:
         """See :meth:`Journal.same_as`; two objects may use one file."""

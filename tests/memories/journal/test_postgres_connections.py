@@ -162,7 +162,7 @@ async def test_a_call_is_done_or_raises(schema, monkeypatch, name, call) -> None
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_reading_is_tried_again(schema, monkeypatch) -> None:
     terminator = Terminator(monkeypatch)
-    monkeypatch.setattr("agent_brain.memories.journal.sql.entries.PAGE", 2)
+    monkeypatch.setattr("agent_brain.memories.journal.threaded.READ", 2)
     async with PostgresJournal(URL, schema=schema) as journal:
         await journal.delete("s")
         await journal.append("s", [Entry("a", n) for n in range(5)])
