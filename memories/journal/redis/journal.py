@@ -271,7 +271,7 @@ class RedisJournal(ThreadedJournal):
         return _holder(lease.session, answer[2]) if answer[0] == b"held" else None
 
     def _give(self, lease: Lease) -> None:
-        self._run(scripts.RELEASE, lease.session, lease.token)
+        self._run(scripts.RENEW, lease.session, lease.token, 0)
 
     def _renew(self, leases: Collection[Lease]) -> Collection[str]:
         lost_tokens = []

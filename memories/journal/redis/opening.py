@@ -7,7 +7,6 @@ from typing import TypeAlias
 from agent_brain.common.secrets import get_logger
 from agent_brain.memories.errors import JournalError, MemoryDefinitionError
 from agent_brain.memories.journal.redis.entries import Keys
-from agent_brain.memories.journal.redis.scripts import OPEN
 from agent_brain.memories.journal.redis.server import Server, is_forbidden
 
 log = get_logger(__name__)
@@ -47,11 +46,10 @@ def check_server(server: Server, keys: Keys, durability: str, *, readonly: bool)
     _warn_of_eviction(server, facts)
     if durability == "disk":
         _check_disk(server, facts)
-    version: bytes | None
-    if readonly:
+    version: bytes | None = server.ask("GET", keys.layout)
+    if version is None and not readonly:
+        server.ask("SET", keys.layout, VERSION, "NX")
         version = server.ask("GET", keys.layout)
-    else:
-        _, version = server.run(OPEN, [keys.layout], VERSION)
     if version is None:
         raise JournalError(f"There is no journal {keys.prefix!r} in Redis at {server.place}")
     if version != VERSION.encode():

@@ -203,8 +203,12 @@ return redis.error_reply(answer)
 """
 
 
-def _script(body: str, *, repeatable: bool = False) -> Script:
-    return Script(_COMMON + body + _END, repeatable)
+def _script(body: str) -> Script:
+    return Script(_COMMON + body + _END)
+
+
+def _repeatable(body: str) -> Script:
+    return Script(_COMMON + body + _END, repeatable=True)
 
 
 # Append entries, if the writer may and knows the session's last number. The entries' checksums
@@ -239,8 +243,7 @@ return {'ok', head.last}
 # Return a page of entries: at most `most`, and no more after `size` bytes. The answer: what is
 # wrong with the session or '', when it was born, whether the page is the last, a digit for each
 # entry that is 1 if it is retired, and the entries.
-PAGE = _script(
-    """
+PAGE = _repeatable("""
 local at, most, size, history = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5] ~= ''
 local head, problem = attempt(read_head)
 local _, other = attempt(check_entries, head)
@@ -266,24 +269,18 @@ while not ended and count < most and bytes < size do
 end
 reply[4], reply[5] = ended and 1 or 0, table.concat(retired)
 return reply
-""",
-    repeatable=True,
-)
+""")
 
 # Return the session's last number.
-LAST = _script(
-    """
+LAST = _repeatable("""
 local head = read_head()
 return {'ok', head and head.last or 0}
-""",
-    repeatable=True,
-)
+""")
 
 # Change entries, and return how many: 'delete' those with the given numbers, retired or not,
 # 'retire' those, or 'trim' the history below a number. Numbers are not used again, so that doing it
 # twice changes nothing else.
-CHANGE = _script(
-    """
+CHANGE = _repeatable("""
 local change, numbers = ARGV[2], ARGV[3]
 local head = read_head()
 local live, retired = 0, 0
@@ -308,9 +305,7 @@ if live ~= 0 or retired ~= 0 then
   save_head(head)
 end
 return {'ok', change == 'retire' and retired or -live - retired}
-""",
-    repeatable=True,
-)
+""")
 
 # Remove the whole session with its history and its lease, even if it is damaged, and note its last
 # number; return how many entries it had.
@@ -370,12 +365,11 @@ return {'ok'}
 """)
 
 # Remove keys of expired sessions from the list; return how many.
-PURGE = _script("return {'ok', clean()}", repeatable=True)
+PURGE = _repeatable("return {'ok', clean()}")
 
 # Return some keys of sessions that match a pattern, after the cursor that the next call continues
 # at, which is 0 at the end.
-LIST = _script(
-    """
+LIST = _repeatable("""
 local cursor, found = unpack(redis.call('ZSCAN', SESSIONS, ARGV[2], 'MATCH', ARGV[3],
   'COUNT', 1000))
 local time, reply = now(), {'ok', cursor}
@@ -383,13 +377,10 @@ for i = 1, #found, 2 do
   if found[i + 1] == 'inf' or tonumber(found[i + 1]) > time then reply[#reply + 1] = found[i] end
 end
 return reply
-""",
-    repeatable=True,
-)
+""")
 
 # Store a lease, unless somebody has one that has not ended and is not `over`; then return that.
-TAKE = _script(
-    """
+TAKE = _repeatable("""
 local token, owner, lasts, over = unpack(ARGV, 2)
 local stored, holder, left = read_lease()
 if stored and left > 0 and stored ~= token and stored ~= over then
@@ -397,37 +388,12 @@ if stored and left > 0 and stored ~= token and stored ~= over then
 end
 redis.call('SET', LEASE, token .. ' ' .. owner, 'PX', lasts + GRACE)
 return {'ok'}
-""",
-    repeatable=True,
-)
+""")
 
-# Let a lease last longer; return whether it is still there.
-RENEW = _script(
-    """
+# Let a lease last longer, or remove it if that is 0; the answer says whether it was still there.
+RENEW = _repeatable("""
 local token, lasts = unpack(ARGV, 2)
 if read_lease() ~= token then stop('lost') end
-redis.call('PEXPIRE', LEASE, lasts + GRACE)
+if lasts == '0' then redis.call('DEL', LEASE) else redis.call('PEXPIRE', LEASE, lasts + GRACE) end
 return {'ok'}
-""",
-    repeatable=True,
-)
-
-# Remove a lease, if it is still there.
-RELEASE = _script(
-    """
-if read_lease() == ARGV[2] then redis.call('DEL', LEASE) end
-return {'ok'}
-""",
-    repeatable=True,
-)
-
-# Return the layout version under KEYS[1]; the first process stores its own.
-OPEN = Script(
-    """
-local version = redis.call('GET', KEYS[1])
-if version then return {'ok', version} end
-redis.call('SET', KEYS[1], ARGV[1])
-return {'ok', ARGV[1]}
-""",
-    repeatable=True,
-)
+""")

@@ -78,7 +78,7 @@ class Server:
         return self._do([by_name, whole], repeatable=script.repeatable)
 
     def ask(self, *command: str | bytes) -> Any:
-        """Send a command that changes nothing, and return the answer.
+        """Send a command that changes nothing if it is repeated, and return the answer.
 
         Raises:
             JournalError: It was refused, or there is no answer.
