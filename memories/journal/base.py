@@ -23,7 +23,7 @@ from agent_brain.memories.errors import (
     LeaseHeldError,
     LeaseLostError,
 )
-from agent_brain.memories.journal.checks import checked_seconds, checked_session, checked_size
+from agent_brain.memories.journal.checks import check_reading, checked_seconds, checked_session
 from agent_brain.memories.journal.entry import Entry, Rows, to_line
 from agent_brain.memories.journal.lease import Lease, abandon
 
@@ -140,7 +140,7 @@ class Journal(AsyncResource):
             JournalDamagedError: An entry is not what was written; what is before it was yielded.
             MemoryUseError: ``size`` is not a whole number from 1.
         """
-        checked_size(size)
+        check_reading(session, after, size)
         entries = await self._read_entries(session, after, history=history)
         for start in range(0, len(entries), size):
             yield entries[start : start + size]

@@ -102,12 +102,12 @@ class Rows(Sequence[Row]):
         """Return the rows of entries."""
         rows = cls()
         for page in pages:
-            seqs, kinds, versions, texts = (map(itemgetter(at), page.lines) for at in (0, 1, 2, 5))
-            rows.seqs += seqs
-            rows.kinds += map(sys.intern, kinds)
-            rows.lines += texts
-            if any(map((1).__ne__, versions)):
-                rows.versions.update((line[0], line[2]) for line in page.lines if line[2] != 1)
+            lines = page.lines
+            rows.seqs += map(itemgetter(0), lines)
+            rows.kinds += map(sys.intern, map(itemgetter(1), lines))
+            rows.lines += map(itemgetter(5), lines)
+            if any(map((1).__ne__, map(itemgetter(2), lines))):
+                rows.versions.update((line[0], line[2]) for line in lines if line[2] != 1)
         return rows
 
     def extend(self, rows: Iterable[Row]) -> None:

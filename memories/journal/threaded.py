@@ -26,10 +26,9 @@ from agent_brain.memories.errors import JournalError
 from agent_brain.memories.journal.base import PAGE, Journal, SessionRecord
 from agent_brain.memories.journal.checks import (
     as_list,
-    checked_after,
+    check_reading,
     checked_seqs,
     checked_session,
-    checked_size,
     to_lines,
     to_loaded_lines,
 )
@@ -186,8 +185,7 @@ class ThreadedJournal(Journal):
     async def _gather(
         self, session: str, after: int, gather: Callable[[Iterable[Lines]], T], *, history: bool
     ) -> T:
-        checked_session(session)
-        checked_after(after)
+        check_reading(session, after)
 
         def read() -> T:
             return gather(self._pages(session, after, READ, history=history, whole=True))
@@ -203,9 +201,8 @@ class ThreadedJournal(Journal):
             JournalDamagedError: See :meth:`Journal.pages`.
             JournalError: The session was removed between two pages.
         """
-        checked_session(session)
-        checked_after(after)
-        pages = self._pages(session, after, checked_size(size), history=history, whole=False)
+        check_reading(session, after, size)
+        pages = self._pages(session, after, size, history=history, whole=False)
         while page := await self._call(lambda: next(pages, None), session):
             yield page
 

@@ -19,13 +19,13 @@ from agent_brain.memories.journal.base import (
     held,
     lost,
 )
+from agent_brain.memories.journal.checks import check_timeout, ttl_milliseconds
 from agent_brain.memories.journal.entry import Line, Lines
 from agent_brain.memories.journal.lease import Lease, Owner
 from agent_brain.memories.journal.redis import scripts
 from agent_brain.memories.journal.redis.entries import Keys, pack, pattern, read_head, unpack
 from agent_brain.memories.journal.redis.opening import check_durability, check_server
 from agent_brain.memories.journal.redis.server import Server, is_broken
-from agent_brain.memories.journal.server_options import check_timeout, ttl_milliseconds
 from agent_brain.memories.journal.threaded import Change, ThreadedJournal
 
 AT_ONCE = 20  # calls of an event loop, each in a connection
@@ -92,7 +92,7 @@ class RedisJournal(ThreadedJournal):
     ) -> None:
         check_durability(durability)
         kept = ttl_milliseconds(ttl)
-        check_timeout(timeout)
+        check_timeout("timeout", timeout)
         self.prefix = prefix
         self.durability = durability
         self._keys = Keys(prefix)

@@ -91,29 +91,33 @@ class SQLJournal(ThreadedJournal):
         key = self._key(session)
 
         def work(tx: Transaction) -> int:
-            changed = writing.change(tx, key, change, seqs)
-            if scrub and changed:
-                self._database.note_removal(tx)
-            return changed
+            return writing.change(tx, key, change, seqs)
 
+        if change == "clear":
+            return self._remove(work, scrub=scrub, again=False, vacuum=True)
         # Numbers are not used again, so that doing it twice removes nothing else.
-        whole = change == "clear"
-        changed = self._database.run("write", work, None if whole else work)
-        if scrub:
-            self._database.scrub(removed=bool(changed or whole))
-        return changed
+        return self._remove(work, scrub=scrub, again=True)
 
     def _exchange(self, remove: Sequence[str], add: Mapping[str, Sequence[Line]]) -> None:
         going = [self._key(session) for session in remove]
         coming = {self._key(session): lines for session, lines in add.items()}
+        self._remove(lambda tx: writing.exchange(tx, going, coming), scrub=True, again=False)
 
-        def exchange(tx: Transaction) -> int:
-            removed = writing.exchange(tx, going, coming)
-            if removed:
+    def _remove(
+        self, work: Callable[[Transaction], int], *, scrub: bool, again: bool, vacuum: bool = False
+    ) -> int:
+        """Do what returns how many entries it has removed, and leave no copy if ``scrub``."""
+
+        def remove(tx: Transaction) -> int:
+            removed = work(tx)
+            if scrub and removed:
                 self._database.note_removal(tx)
             return removed
 
-        self._database.scrub(removed=bool(self._database.run("write", exchange)))
+        removed = self._database.run("write", remove, remove if again else None)
+        if scrub:
+            self._database.scrub(removed=vacuum or removed > 0)
+        return removed
 
     # Sessions
 
