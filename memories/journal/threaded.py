@@ -15,6 +15,7 @@ from collections.abc import (
 )
 from contextlib import suppress
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Literal, TypeAlias, TypeVar
 from weakref import WeakValueDictionary
 
@@ -37,7 +38,20 @@ from agent_brain.memories.journal.lease import Heartbeat, Lease, Owner
 
 T = TypeVar("T")
 READ = 1000  # entries that read() and rows() get from the store at once
+CONTENT = itemgetter(1, 2, 5)  # of a line, without what the store adds
 Change: TypeAlias = Literal["clear", "delete", "retire", "trim"]
+
+
+class LostError(JournalError):
+    """The connection to the store broke.
+
+    Attributes:
+        in_doubt: Whether the call may have been done.
+    """
+
+    def __init__(self, message: str, *, in_doubt: bool) -> None:
+        super().__init__(message)
+        self.in_doubt = in_doubt
 
 
 @dataclass
@@ -166,9 +180,21 @@ class ThreadedJournal(Journal):
         self._check_writable(session)
         given = as_list(entries)
         checked_seqs([] if expect is None else [expect])
-        return await self._call(
-            lambda: self._append(session, to_lines(given), expect, lease), session
-        )
+
+        def append() -> int:
+            lines = to_lines(given)
+            try:
+                return self._append(session, lines, expect, lease)
+            except LostError as error:
+                if expect is None or not error.in_doubt:
+                    raise
+            pages = self._pages(session, expect, READ, history=False, whole=True)
+            stored = [line for page in pages for line in page.lines]
+            if stored and [*map(CONTENT, stored)] == [*map(CONTENT, lines)]:
+                return stored[-1][0]
+            return self._append(session, lines, expect, lease)
+
+        return await self._call(append, session)
 
     async def read(self, session: str, after: int = 0, *, history: bool = False) -> list[Entry]:
         """See :meth:`Journal.read`."""

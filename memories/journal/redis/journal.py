@@ -25,7 +25,7 @@ from agent_brain.memories.journal.lease import Lease, Owner
 from agent_brain.memories.journal.redis import scripts
 from agent_brain.memories.journal.redis.entries import Keys, pack, pattern, read_head, unpack
 from agent_brain.memories.journal.redis.opening import check_durability, check_server
-from agent_brain.memories.journal.redis.server import Server, is_broken
+from agent_brain.memories.journal.redis.server import Server
 from agent_brain.memories.journal.threaded import Change, ThreadedJournal
 
 AT_ONCE = 20  # calls of an event loop, each in a connection
@@ -130,13 +130,7 @@ class RedisJournal(ThreadedJournal):
             text = pack(session, lines, now, base)
             token, lasts = ("", 0) if lease is None else (lease.token, _ms(lease.seconds))
             limits = ("" if expect is None else expect, base, token, lasts)
-            args = (*limits, now, self._ttl, text)
-            try:
-                answer = self._run(scripts.APPEND, session, *args, "")
-            except JournalError as error:
-                if expect is None or not is_broken(error.__cause__):
-                    raise
-                answer = self._run(scripts.APPEND, session, *args, "1")
+            answer = self._run(scripts.APPEND, session, *limits, now, self._ttl, text)
             if answer[0] == b"lost" and lease is not None:
                 raise lost(lease)
             if answer[0] == b"held":

@@ -183,16 +183,6 @@ local function add(key, entries)
   return tonumber(entries[#entries]:match('^%d+'))
 end
 
--- Whether the session's last entries are these.
-local function ends_with(entries)
-  if #entries == 0 then return false end
-  local stored = redis.call('ZRANGEBYSCORE', ENTRIES, entries[1]:match('^%d+'), '+inf')
-  for i = 1, math.max(#entries, #stored) do
-    if entries[i] ~= stored[i] then return false end
-  end
-  return true
-end
-
 local function run()
 """
 _END = """
@@ -213,9 +203,8 @@ def _repeatable(body: str) -> Script:
 
 # Append entries, if the writer may and knows the session's last number. The entries' checksums
 # contain their numbers: if they do not begin after `base`, the answer is where they must begin.
-# `again` is '1' if the connection broke before: then they may be there.
 APPEND = _script("""
-local expect, base, token, lasts, time, ttl, text, again = unpack(ARGV, 2)
+local expect, base, token, lasts, time, ttl, text = unpack(ARGV, 2)
 local head = read_head()
 check_entries(head)
 local stored, owner, left = read_lease()
@@ -227,7 +216,6 @@ elseif stored and left > 0 then
 end
 local found = head and head.last or 0
 local entries = split(text)
-if again ~= '' and ends_with(entries) then return {'ok', found} end
 if expect ~= '' and tonumber(expect) ~= found then stop('conflict', found) end
 if #entries == 0 then return {'ok', found} end
 local start = head and head.last or highest_deleted()

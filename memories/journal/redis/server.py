@@ -10,6 +10,7 @@ from agent_brain.common.extras import extra
 from agent_brain.common.secrets import scrub
 from agent_brain.memories.errors import JournalError, MemoryDefinitionError
 from agent_brain.memories.journal.redis.scripts import Script
+from agent_brain.memories.journal.threaded import LostError
 
 _MEANINGS = {  # by the name of the error's class, or by how its text begins
     "AuthenticationError": "refused the user or the password ({said}): check the journal's URL",
@@ -92,8 +93,8 @@ class Server:
     def _do(self, commands: Sequence[Sequence[Any]], *, repeatable: bool) -> Any:
         try:
             return self._send(commands)
-        except JournalError as error:
-            if not (repeatable and is_broken(error.__cause__)):
+        except LostError:
+            if not repeatable:
                 raise
         return self._send(commands)
 
@@ -154,6 +155,8 @@ def explain(place: str, error: Exception, *, sent: bool) -> JournalError:
         error: What the client raised.
         sent: Whether something may have been sent.
     """
+    from redis import exceptions
+
     said = scrub(" ".join(str(error).split())) or type(error).__name__
     kinds = {kind.__name__ for kind in type(error).__mro__}
     for mark, meaning in _MEANINGS.items():
@@ -161,23 +164,16 @@ def explain(place: str, error: Exception, *, sent: bool) -> JournalError:
             return JournalError(f"Redis at {place} {meaning.format(said=said)}")
     if "UnicodeEncodeError" in kinds:
         return JournalError(f"A text cannot be encoded: {said}")
-    if is_broken(error) or "TimeoutError" in kinds:
-        return JournalError(
-            f"Redis at {place} {(_BROKEN if sent else _UNREACHABLE).format(said=said)}"
-        )
+    broken = type(error) is exceptions.ConnectionError or isinstance(error, OSError)
+    if broken or "TimeoutError" in kinds:
+        text = f"Redis at {place} {(_BROKEN if sent else _UNREACHABLE).format(said=said)}"
+        return LostError(text, in_doubt=sent) if broken else JournalError(text)
     if "ResponseError" in kinds:
         return JournalError(
             f"Redis at {place} refused a command ({said}): if another program has written to keys "
             "with the journal's prefix, give the journal a prefix of its own. Nothing was written"
         )
     return JournalError(f"Redis at {place} cannot be used: {said}")
-
-
-def is_broken(error: BaseException | None) -> bool:
-    """Return whether the connection broke, rather than that the server has answered something."""
-    from redis import exceptions
-
-    return type(error) is exceptions.ConnectionError or isinstance(error, OSError)
 
 
 def is_forbidden(error: BaseException | None) -> bool:

@@ -115,21 +115,16 @@ class Database(ABC):
         """Connect, and check or create the tables. Called once, before anything else."""
 
     @abstractmethod
-    def run(
-        self,
-        kind: Kind,
-        work: Callable[[Transaction], T],
-        again: Callable[[Transaction], T] | None = None,
-    ) -> T:
+    def run(self, kind: Kind, work: Callable[[Transaction], T], *, again: bool = False) -> T:
         """Run ``work`` in a transaction and commit it.
 
         Args:
             kind: What for.
             work: Receives the transaction.
-            again: What to run if it is not known whether ``work`` was committed; None to raise an
-                error.
+            again: Run it again if it is not known whether it was committed.
 
         Raises:
+            LostError: The connection broke, and it may have been committed.
             JournalError: The database cannot do it.
         """
 

@@ -50,6 +50,7 @@ def pages(
     size: int,
     *,
     history: bool,
+    whole: bool = False,
 ) -> Iterator[Lines]:
     """Yield the entries of a session with a number above ``after``, in order.
 
@@ -59,6 +60,7 @@ def pages(
         after: A sequence number.
         size: The most entries of a page.
         history: Include retired entries.
+        whole: Yield nothing of a session whose row is damaged.
 
     Raises:
         JournalDamagedError: One is not what was written; what is before it was yielded.
@@ -66,7 +68,8 @@ def pages(
     """
     first, at, found = None, after, 0
     while True:
-        counts, page, damage = do(partial(read_page, key=key, after=at, size=size, history=history))
+        read = partial(_read_page, key=key, after=at, size=size, history=history, whole=whole)
+        counts, page, damage = do(read)
         first = first or counts
         if (counts.base, counts.created) != (first.base, first.created):
             raise JournalError(
@@ -84,12 +87,14 @@ def pages(
         check_found(key.text, f"the {key.place}", found, wanted)
 
 
-def read_page(tx: Transaction, key: Key, after: int, size: int, *, history: bool) -> Page:
+def _read_page(
+    tx: Transaction, key: Key, after: int, size: int, *, history: bool, whole: bool
+) -> Page:
     """Return the session, at most ``size`` entries above ``after``, and the error of a damage."""
     try:
         counts = sessions.find(tx, key).shown
     except Exception as error:  # its entries have checksums of their own
-        if not isinstance(error, JournalDamagedError) and not tx.is_damage(error):
+        if whole or not (isinstance(error, JournalDamagedError) or tx.is_damage(error)):
             raise
         counts = Counts(last=UNKNOWN)
     lines: list[Line] = []

@@ -63,11 +63,7 @@ class SQLJournal(ThreadedJournal):
     ) -> int:
         key = self._key(session)
 
-        def append(tx: Transaction, *, again: bool = False) -> int:
-            return writing.append(tx, key, lines, expect, lease, again=again)
-
-        again = None if expect is None else partial(append, again=True)
-        last = self._database.run("write", append, again)
+        last = self._database.run("write", lambda tx: writing.append(tx, key, lines, expect, lease))
         self._purge_if_due()
         return last
 
@@ -77,7 +73,7 @@ class SQLJournal(ThreadedJournal):
         key, run = self._key(session), self._database.run
 
         def read(do: Callable[[Callable[[Transaction], Page]], Page]) -> Iterator[Lines]:
-            return entries.pages(do, key, after, size, history=history)
+            return entries.pages(do, key, after, size, history=history, whole=whole)
 
         if whole:
             return iter(run("read", lambda tx: [*read(lambda work: work(tx))]))
@@ -114,7 +110,7 @@ class SQLJournal(ThreadedJournal):
                 self._database.note_removal(tx)
             return removed
 
-        removed = self._database.run("write", remove, remove if again else None)
+        removed = self._database.run("write", remove, again=again)
         if scrub:
             self._database.scrub(removed=vacuum or removed > 0)
         return removed
@@ -178,7 +174,7 @@ class SQLJournal(ThreadedJournal):
         def take(tx: Transaction) -> Lease | None:
             return sessions.take_lease(tx, key, lease, over)
 
-        return self._database.run("lease", take, take)
+        return self._database.run("lease", take, again=True)
 
     def _give(self, lease: Lease) -> None:
         key = self._key(lease.session)

@@ -29,16 +29,9 @@ def append(
     entries: Sequence[Line],
     expect: int | None,
     lease: Lease | None,
-    *,
-    again: bool = False,
 ) -> int:
-    """Append entries with their data as text; see :meth:`Journal.append`.
-
-    If it is done ``again``, they may be there.
-    """
+    """Append entries with their data as text; see :meth:`Journal.append`."""
     record = sessions.lock(tx, key)
-    if again and record.counts.last != expect and _ends_with(tx, key, record.counts, entries):
-        return record.counts.last
     _check(key, record, expect, lease)
     if not entries:
         return record.shown.last
@@ -66,17 +59,6 @@ def _check(key: Key, record: Record, expect: int | None, lease: Lease | None) ->
         raise held(record.leased)
     if expect is not None and expect != record.shown.last:
         raise conflict(key.text, expect, record.shown.last)
-
-
-def _ends_with(tx: Transaction, key: Key, counts: Counts, entries: Sequence[Line]) -> bool:
-    """Return whether the last entries of a session are these."""
-    after = counts.last - len(entries)
-    _, found, _ = stored.read_page(tx, key, after, len(entries), history=False)
-    there, wanted = (
-        [(kind, version, line) for _, kind, version, _, _, line in lines]
-        for lines in (found.lines, entries)
-    )
-    return there == wanted
 
 
 def exchange(tx: Transaction, going: Collection[Key], coming: Mapping[Key, Sequence[Line]]) -> int:

@@ -227,7 +227,7 @@ async def test_a_memory_finds_out_whether_it_was_written(schema, proxy, how) -> 
     async with PostgresJournal(through(proxy), schema=schema) as journal:
         memory = MessagesMemory(journal=journal, session=session)
         await memory.update([Message.user("one", id="one")])
-        proxy.at, proxy.how, proxy.times = b"COMMIT\0", how, 2
+        proxy.at, proxy.how, proxy.times = b"COMMIT\0", how, 3
         with pytest.raises(JournalError):
             await memory.update([Message.assistant("two", id="two")])
         await memory.update([Message.assistant("three", id="three")])
