@@ -11,14 +11,7 @@ from typing import TypeAlias
 from anyio.lowlevel import checkpoint
 
 from agent_brain.memories.errors import JournalError
-from agent_brain.memories.journal.base import (
-    PAGE,
-    Journal,
-    SessionRecord,
-    conflict,
-    held,
-    lost,
-)
+from agent_brain.memories.journal.base import PAGE, Journal, SessionRecord, conflict, held, lost
 from agent_brain.memories.journal.checks import (
     as_list,
     check_reading,
@@ -27,13 +20,7 @@ from agent_brain.memories.journal.checks import (
     to_lines,
     to_loaded_lines,
 )
-from agent_brain.memories.journal.entry import (
-    Entry,
-    Line,
-    Lines,
-    Rows,
-    from_milliseconds,
-)
+from agent_brain.memories.journal.entry import Entry, Line, Lines, Rows, from_milliseconds
 from agent_brain.memories.journal.lease import Lease
 from agent_brain.memories.store.many import ON_LOOP, in_thread_if_many
 
