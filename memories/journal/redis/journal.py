@@ -24,8 +24,7 @@ from agent_brain.memories.journal.entry import Line, Lines
 from agent_brain.memories.journal.lease import Lease, Owner
 from agent_brain.memories.journal.redis import scripts
 from agent_brain.memories.journal.redis.entries import Keys, pack, pattern, read_head, unpack
-from agent_brain.memories.journal.redis.opening import check_durability, check_server
-from agent_brain.memories.journal.redis.server import Server
+from agent_brain.memories.journal.redis.server import Server, check_durability, check_server
 from agent_brain.memories.journal.threaded import Change, ThreadedJournal
 
 AT_ONCE = 20  # calls of an event loop, each in a connection
@@ -189,6 +188,9 @@ class RedisJournal(ThreadedJournal):
 
     def _exchange(self, remove: Sequence[str], add: Mapping[str, Sequence[Line]]) -> None:
         """What is added is sent in parts before."""
+        for key in add.keys() - {*remove}:
+            if last := self._last(key):
+                raise conflict(key, 0, last)
         staging = {key: self._staging(key) for key, lines in add.items() if lines}
         keys = [*self._keys.of(""), *(name for key in remove for name in self._keys.of(key)[:4])]
         args: list[str | int] = [self._ttl, len(remove), *remove]

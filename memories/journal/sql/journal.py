@@ -11,7 +11,7 @@ from agent_brain.memories.errors import JournalError
 from agent_brain.memories.journal.base import SessionRecord
 from agent_brain.memories.journal.entry import Line, Lines, from_milliseconds
 from agent_brain.memories.journal.lease import Lease
-from agent_brain.memories.journal.sql import entries, sessions, writing
+from agent_brain.memories.journal.sql import entries, sessions
 from agent_brain.memories.journal.sql.database import Database, Transaction
 from agent_brain.memories.journal.sql.entries import Page
 from agent_brain.memories.journal.sql.sessions import Key
@@ -63,7 +63,7 @@ class SQLJournal(ThreadedJournal):
     ) -> int:
         key = self._key(session)
 
-        last = self._database.run("write", lambda tx: writing.append(tx, key, lines, expect, lease))
+        last = self._database.run("write", lambda tx: entries.append(tx, key, lines, expect, lease))
         self._purge_if_due()
         return last
 
@@ -87,7 +87,7 @@ class SQLJournal(ThreadedJournal):
         key = self._key(session)
 
         def work(tx: Transaction) -> int:
-            return writing.change(tx, key, change, seqs)
+            return entries.change(tx, key, change, seqs)
 
         if change == "clear":
             return self._remove(work, scrub=scrub, again=False, vacuum=True)
@@ -97,7 +97,7 @@ class SQLJournal(ThreadedJournal):
     def _exchange(self, remove: Sequence[str], add: Mapping[str, Sequence[Line]]) -> None:
         going = [self._key(session) for session in remove]
         coming = {self._key(session): lines for session, lines in add.items()}
-        self._remove(lambda tx: writing.exchange(tx, going, coming), scrub=True, again=False)
+        self._remove(lambda tx: entries.exchange(tx, going, coming), scrub=True, again=False)
 
     def _remove(
         self, work: Callable[[Transaction], int], *, scrub: bool, again: bool, vacuum: bool = False
@@ -137,7 +137,7 @@ class SQLJournal(ThreadedJournal):
 
     def _purge(self) -> int:
         total = removed = self._purge_some(scrub=True)
-        while removed == writing.PURGED:
+        while removed == entries.PURGED:
             removed = self._purge_some(scrub=True)
             total += removed
         if total:
@@ -149,7 +149,7 @@ class SQLJournal(ThreadedJournal):
 
         def purge(tx: Transaction) -> int:
             sessions.remove_unused(tx)
-            removed = writing.purge(tx, self._key(""))
+            removed = entries.purge(tx, self._key(""))
             if removed and scrub:
                 self._database.note_removal(tx)
             return removed
