@@ -21,7 +21,7 @@ from agent_brain.experiments.case import CaseResult, ExperimentInfo
 from agent_brain.memories.errors import JournalError
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.journal.ram import RamJournal
-from agent_brain.memories.journal.sqlite import SQLiteJournal
+from agent_brain.memories.journal.sqlite.journal import SQLiteJournal
 from agent_brain.memories.store.session import read_session_key
 
 INFO = "experiment.json"

@@ -15,6 +15,6 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.memories.embedders.function import FunctionEmbedder as FunctionEmbedder
     from agent_brain.memories.embedders.function import as_embedder as as_embedder
     from agent_brain.memories.embedders.lite_llm import LiteLLMEmbedder as LiteLLMEmbedder
-    from agent_brain.memories.embedders.minilm import MiniLMEmbedder as MiniLMEmbedder
-    from agent_brain.memories.embedders.wordllama import WordLlamaEmbedder as WordLlamaEmbedder
+    from agent_brain.memories.embedders.local import MiniLMEmbedder as MiniLMEmbedder
+    from agent_brain.memories.embedders.local import WordLlamaEmbedder as WordLlamaEmbedder
     from agent_brain.memories.errors import EmbeddingError as EmbeddingError

@@ -11,8 +11,7 @@ import anyio.to_thread
 from agent_brain.common.aio import maybe_await
 from agent_brain.memories.embedders.base import Embedder
 from agent_brain.memories.embedders.lite_llm import LiteLLMEmbedder
-from agent_brain.memories.embedders.minilm import MiniLMEmbedder
-from agent_brain.memories.embedders.wordllama import WordLlamaEmbedder
+from agent_brain.memories.embedders.local import MiniLMEmbedder, WordLlamaEmbedder
 from agent_brain.memories.errors import EmbeddingError
 
 

@@ -23,9 +23,9 @@ from agent_brain.memories.errors import (
     LeaseHeldError,
     LeaseLostError,
 )
-from agent_brain.memories.journal.checks import checked_seconds, checked_session, checked_size
+from agent_brain.memories.journal.checks import check_reading, checked_seconds, checked_session
 from agent_brain.memories.journal.entry import Entry, Rows, to_line
-from agent_brain.memories.journal.lease import Holder, Lease, abandon
+from agent_brain.memories.journal.lease import Lease, abandon
 
 log = get_logger(__name__)
 LEASE = 30.0  # seconds
@@ -140,8 +140,8 @@ class Journal(AsyncResource):
             JournalDamagedError: An entry is not what was written; what is before it was yielded.
             MemoryUseError: ``size`` is not a whole number from 1.
         """
-        checked_size(size)
-        entries = await self._read(session, after, history=history)
+        check_reading(session, after, size)
+        entries = await self._read_entries(session, after, history=history)
         for start in range(0, len(entries), size):
             yield entries[start : start + size]
 
@@ -151,12 +151,12 @@ class Journal(AsyncResource):
         Memories read sessions with it and decode a message when it is used. The default encodes
         what :meth:`read` returns; a journal that stores text overrides it.
         """
-        entries = await self._read(session, after, history=history)
+        entries = await self._read_entries(session, after, history=history)
         rows = Rows((entry.seq, entry.kind, to_line(entry.data)) for entry in entries)
         rows.versions = {entry.seq: entry.version for entry in entries if entry.version != 1}
         return rows
 
-    async def _read(self, session: str, after: int, *, history: bool) -> list[Entry]:
+    async def _read_entries(self, session: str, after: int, *, history: bool) -> list[Entry]:
         if history and self.has_history:
             return await self.read(session, after, history=True)
         return await self.read(session, after)
@@ -254,7 +254,7 @@ class Journal(AsyncResource):
         """Return what is known of the sessions whose keys start with ``prefix``, sorted by key."""
         found = []
         for key in await self.sessions(prefix):
-            entries = await self._read(key, 0, history=True)
+            entries = await self._read_entries(key, 0, history=True)
             first, last = (entries[0].time, entries[-1].time) if entries else (None, None)
             found.append(SessionRecord(key, first, last, len(entries), await self.last(key)))
         return found
@@ -310,7 +310,7 @@ class Journal(AsyncResource):
                     break
             left = deadline - anyio.current_time()
             if left <= 0:
-                raise held(lease.session, holder)
+                raise held(holder)
             await anyio.sleep(min(left, ASK_EVERY, max(holder.seconds, 0.01)))
 
     async def release(self, lease: Lease) -> None:
@@ -330,7 +330,7 @@ class Journal(AsyncResource):
                 raise
             log.warning("The lease of %s could not be released: %s", name_of(lease.session), error)
 
-    async def _take_lease(self, lease: Lease, *, over: str | None = None) -> Holder | None:
+    async def _take_lease(self, lease: Lease, *, over: str | None = None) -> Lease | None:
         """Store a lease; return who has one that has not ended instead, if anyone has.
 
         Args:
@@ -339,7 +339,7 @@ class Journal(AsyncResource):
         """
         held = self._held = self._held or {}
         holder = held.setdefault(lease.session, lease)
-        return None if holder is lease else Holder(holder.owner, holder.token, holder.seconds)
+        return None if holder is lease else holder
 
     # Life
 
@@ -408,13 +408,13 @@ def check_found(session: str, journal: str, found: int, wanted: int) -> None:
         raise damaged_session(session, journal, problem)
 
 
-def held(session: str, holder: Holder) -> LeaseHeldError:
+def held(holder: Lease) -> LeaseHeldError:
     """Return the error of a writer while another runner has the lease."""
     return LeaseHeldError(
-        f"{name_of(session)} is in use by {holder.owner}, whose lease lasts another "
+        f"{name_of(holder.session)} is in use by {holder.owner}, whose lease lasts another "
         f"{holder.seconds:.0f} s and is renewed while it runs. Nothing was written: wait for its "
         "end, read the session with readonly=True, or use another session",
-        session=session,
+        session=holder.session,
         owner=str(holder.owner),
         seconds=holder.seconds,
     )

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import timedelta
 from itertools import compress
 from operator import not_
 from typing import Any
 
 from agent_brain.common.text import clean
-from agent_brain.memories.errors import MemoryUseError
+from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError
 from agent_brain.memories.journal.entry import Entry, Line, Lines, encode, to_milliseconds
+from agent_brain.memories.store.expiry import as_duration
 
+LONGEST = 1_000_000  # seconds to wait for an answer
 NESTED = 200  # how deep data may be nested: the parser of messages reads no more
+_MILLISECOND, _LONGEST_TTL = timedelta(milliseconds=1), timedelta(seconds=10**10)
 _HAS_PARTS = (dict, list, tuple)
 _PLAIN = frozenset((str, int, float, bool, type(None)))
 
@@ -109,26 +113,18 @@ def to_loaded_lines(entries: Iterable[Entry]) -> list[Line]:
     return lines
 
 
-def checked_after(after: object) -> int:
-    """Return the sequence number to read after.
+def check_reading(session: object, after: object, size: object = 1) -> None:
+    """Check what is to be read.
 
     Raises:
-        MemoryUseError: It is not a whole number.
+        MemoryUseError: The session's key is not a text, the sequence number to read after not a
+            whole number, or the size of a page not one from 1.
     """
+    checked_session(session)
     if type(after) is not int:
         raise MemoryUseError(f"after= is a sequence number, not {after!r}")
-    return after
-
-
-def checked_size(size: object) -> int:
-    """Return the size of a page.
-
-    Raises:
-        MemoryUseError: It is not a whole number from 1.
-    """
     if type(size) is not int or size < 1:
         raise MemoryUseError(f"size= is a number of entries from 1, not {size!r}")
-    return size
 
 
 def checked_seconds(what: str, seconds: float, *, least: float, most: float = 10**9) -> float:
@@ -156,3 +152,29 @@ def checked_seqs(seqs: Iterable[int]) -> Sequence[int]:
         if type(seq) is not int:
             raise MemoryUseError(f"A sequence number is a whole number, not {seq!r}")
     return found
+
+
+def ttl_milliseconds(ttl: timedelta | float | None) -> int | None:
+    """Return how long sessions are kept, in milliseconds; None for ever.
+
+    Raises:
+        MemoryDefinitionError: It is not a duration of at least a millisecond.
+    """
+    duration = as_duration("ttl", ttl)
+    if duration is None:
+        return None
+    if not _MILLISECOND <= duration <= _LONGEST_TTL:
+        raise MemoryDefinitionError(f"ttl={ttl!r}: give from 0.001 to 10,000,000,000 seconds")
+    return duration // _MILLISECOND
+
+
+def check_timeout(name: str, seconds: float, *, least: float = 0.001) -> None:
+    """Check how long to wait for an answer.
+
+    Raises:
+        MemoryDefinitionError: It is not a number of seconds from ``least`` to :data:`LONGEST`.
+    """
+    if type(seconds) not in (int, float) or not least <= seconds <= LONGEST:
+        raise MemoryDefinitionError(
+            f"{name}={seconds!r}: give a number of seconds from {least} to {LONGEST}"
+        )

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import compress
+from operator import itemgetter
 from typing import Any, TypeAlias, cast, overload
 from zlib import crc32
 
@@ -95,6 +96,19 @@ class Rows(Sequence[Row]):
         self.versions: dict[int, int] = {}
         if rows:
             self.extend(rows)
+
+    @classmethod
+    def of_pages(cls, pages: Iterable[Lines]) -> Rows:
+        """Return the rows of entries."""
+        rows = cls()
+        for page in pages:
+            lines = page.lines
+            rows.seqs += map(itemgetter(0), lines)
+            rows.kinds += map(sys.intern, map(itemgetter(1), lines))
+            rows.lines += map(itemgetter(5), lines)
+            if any(map((1).__ne__, map(itemgetter(2), lines))):
+                rows.versions.update((line[0], line[2]) for line in lines if line[2] != 1)
+        return rows
 
     def extend(self, rows: Iterable[Row]) -> None:
         """Append ``rows``."""

@@ -102,7 +102,7 @@ class Lease:
     Attributes:
         session: The session's key.
         owner: Who has it.
-        seconds: How long it lasts after the last renewal.
+        seconds: How long it lasts after a renewal; of another runner's, how long it still lasts.
         token: A new, unguessable text for each lease.
     """
 
@@ -116,6 +116,11 @@ class Lease:
         """Return a lease of this process."""
         return cls(session, Owner.here(), seconds, new_id("lease"))
 
+    @property
+    def is_gone(self) -> bool:
+        """Whether nobody uses it: its process has ended, or is this one and has done so."""
+        return self.token in _abandoned or self.owner.is_dead
+
 
 _abandoned: set[str] = set()  # tokens
 
@@ -123,26 +128,6 @@ _abandoned: set[str] = set()  # tokens
 def abandon(lease: Lease) -> None:
     """Note that a lease of this process is not used any more, though it could not be given back."""
     _abandoned.add(lease.token)
-
-
-@dataclass(frozen=True, slots=True)
-class Holder:
-    """The owner of a session's lease, as another process sees it.
-
-    Attributes:
-        owner: Who.
-        token: The token of the lease.
-        seconds: How long it still lasts if it is not renewed.
-    """
-
-    owner: Owner
-    token: str
-    seconds: float
-
-    @property
-    def is_gone(self) -> bool:
-        """Whether nobody uses the lease: its process has ended, or is this one and has done so."""
-        return self.token in _abandoned or self.owner.is_dead
 
 
 class Heartbeat:

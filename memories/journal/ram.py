@@ -11,31 +11,17 @@ from typing import TypeAlias
 from anyio.lowlevel import checkpoint
 
 from agent_brain.memories.errors import JournalError
-from agent_brain.memories.journal.base import (
-    PAGE,
-    Journal,
-    SessionRecord,
-    conflict,
-    held,
-    lost,
-)
+from agent_brain.memories.journal.base import PAGE, Journal, SessionRecord, conflict, held, lost
 from agent_brain.memories.journal.checks import (
     as_list,
-    checked_after,
+    check_reading,
     checked_seqs,
     checked_session,
-    checked_size,
     to_lines,
     to_loaded_lines,
 )
-from agent_brain.memories.journal.entry import (
-    Entry,
-    Line,
-    Lines,
-    Rows,
-    from_milliseconds,
-)
-from agent_brain.memories.journal.lease import Holder, Lease
+from agent_brain.memories.journal.entry import Entry, Line, Lines, Rows, from_milliseconds
+from agent_brain.memories.journal.lease import Lease
 from agent_brain.memories.store.many import ON_LOOP, in_thread_if_many
 
 _Numbered: TypeAlias = dict[int, Line]  # in order; the garbage collector does not look at lines
@@ -62,12 +48,6 @@ def _to_load(entries: Sequence[Entry]) -> _Numbered:
     for seq, kind, version, at, retired, line in to_loaded_lines(entries):
         found[seq] = (seq, kind, version, now if at is None else at, retired, line)
     return found
-
-
-def _rows(found: Lines) -> Rows:
-    rows = Rows((seq, kind, line) for seq, kind, _, _, _, line in found.lines)
-    rows.versions = {seq: version for seq, _, version, *_ in found.lines if version != 1}
-    return rows
 
 
 def _is_retired(stored: Line) -> bool:
@@ -113,7 +93,7 @@ class RamJournal(Journal):
         if lease is not None and lease is not holder and lease != holder:
             raise lost(lease)
         if lease is None and holder is not None:
-            raise held(session, Holder(holder.owner, holder.token, holder.seconds))
+            raise held(holder)
         if expect is not None and expect != found:
             raise conflict(session, expect, found)
         if not lines:
@@ -139,7 +119,7 @@ class RamJournal(Journal):
         self, session: str, after: int = 0, *, history: bool = False, size: int = PAGE
     ) -> AsyncGenerator[Sequence[Entry], None]:
         """See :meth:`Journal.pages`; other tasks run before each page."""
-        checked_size(size)
+        check_reading(session, after, size)
         found = self._after(session, after, history=history)
         for start in range(0, len(found), size):
             await checkpoint()
@@ -148,11 +128,11 @@ class RamJournal(Journal):
     async def rows(self, session: str, after: int = 0, *, history: bool = False) -> Rows:
         """See :meth:`Journal.rows`."""
         found = self._after(session, after, history=history)
-        return await in_thread_if_many(found, _rows)
+        return await in_thread_if_many(found, lambda lines: Rows.of_pages([lines]))
 
     def _after(self, session: str, after: int, *, history: bool) -> Lines:
         known = self._find(session)
-        checked_after(after)
+        check_reading(session, after)
         found: list[Line] = []
         for line in () if known is None else reversed(known.entries.values()):
             if line[0] <= after:
@@ -210,19 +190,16 @@ class RamJournal(Journal):
             checked_session(key): await in_thread_if_many(as_list(entries), _to_load)
             for key, entries in add.items()
         }
+        for key in remove:
+            checked_session(key)
         for key in added.keys() - {*remove}:
             if found := await self.last(key):
                 raise conflict(key, 0, found)
-        before = dict(self._sessions), dict(self._held or {}), self._deleted
-        try:
-            for key in remove:
-                await self.delete(key)
-            for key, some in added.items():
-                if some:  # a writer that knows a deleted session must see that this is another one
-                    self._sessions[key] = _Session(max([*some, self._deleted + 1]), some)
-        except BaseException:
-            self._sessions, self._held, self._deleted = before
-            raise
+        for key in remove:
+            await self.delete(key)
+        for key, some in added.items():
+            if some:  # a writer that knows a deleted session must see that this is another one
+                self._sessions[key] = _Session(max([*some, self._deleted + 1]), some)
 
     async def sessions(self, prefix: str = "") -> list[str]:
         """See :meth:`Journal.sessions`."""
@@ -250,7 +227,7 @@ class RamJournal(Journal):
         self._check_open()
         await super().release(lease)
 
-    async def _take_lease(self, lease: Lease, *, over: str | None = None) -> Holder | None:
+    async def _take_lease(self, lease: Lease, *, over: str | None = None) -> Lease | None:
         self._check_open()
         return await super()._take_lease(lease, over=over)
 

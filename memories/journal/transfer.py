@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable
-from contextlib import aclosing
-from typing import Annotated, Any, Literal
+from collections.abc import AsyncIterable, AsyncIterator, Iterable
+from typing import Annotated, Any, Literal, TypeVar
 
 from anyio.lowlevel import checkpoint
 from pydantic import (
@@ -26,6 +25,7 @@ from agent_brain.memories.sessions.copies import SessionCopy, branch_keys
 from agent_brain.memories.store.many import SLICE
 from agent_brain.memories.store.session import branch_place, entries_of, is_session_key
 
+T = TypeVar("T")
 FORMAT = "agent-brain session"
 VERSION = 1
 
@@ -58,8 +58,9 @@ class _End(_Line):
     branches: int
 
 
-_NAMES = ("_EntryLine", "_BranchLine", "_End")
+_HEADER = TypeAdapter(_Header)
 _BODY: TypeAdapter[_EntryLine | _BranchLine | _End] = TypeAdapter(_EntryLine | _BranchLine | _End)
+_NAMES = ("_EntryLine", "_BranchLine", "_End")
 
 
 async def export_session(journal: Journal, session: str) -> AsyncIterator[str]:
@@ -83,21 +84,9 @@ async def export_session(journal: Journal, session: str) -> AsyncIterator[str]:
             yield _dump({"branch": branch_place(session, key)})
         async for entry in entries_of(journal, key):
             count += 1
-            yield _entry_line(entry)
+            line = {name: getattr(entry, name) for name in _EntryLine.model_fields}
+            yield _dump(line | {"time": None if entry.time is None else entry.time.isoformat()})
     yield _dump({"entries": count, "branches": len(branches)})
-
-
-def _entry_line(entry: Entry) -> str:
-    return _dump(
-        {
-            "seq": entry.seq,
-            "kind": entry.kind,
-            "version": entry.version,
-            "time": None if entry.time is None else entry.time.isoformat(),
-            "retired": entry.retired,
-            "data": entry.data,
-        }
-    )
 
 
 def _dump(line: dict[str, Any]) -> str:
@@ -123,11 +112,14 @@ async def import_session(
         JournalError: A line is wrong or missing, the format is that of a newer version, or the
             session has branches and ``session`` is not a key of a memory.
     """
+    reader = _Reader()
     if isinstance(lines, AsyncIterable):
-        exported, copy = await _read_session(lines)
+        async for line in lines:
+            await reader.add(line)
     else:
-        async with aclosing(_each(lines)) as each:
-            exported, copy = await _read_session(each)
+        for line in lines:
+            await reader.add(line)
+    exported, copy = reader.finish()
     key = exported if session is None else session
     if copy.branches and not is_session_key(key):
         raise JournalError(
@@ -138,98 +130,81 @@ async def import_session(
     return key
 
 
-async def _each(lines: Iterable[str]) -> AsyncGenerator[str, None]:
-    for line in lines:
-        yield line
+class _Reader:
+    """Reads the lines of an exported session; each method raises a JournalError if one is wrong."""
 
+    def __init__(self) -> None:
+        self._session: str | None = None
+        self._entries: list[Line] = []
+        self._branches: dict[tuple[str, ...], list[Line]] = {}
+        self._into = self._entries
+        self._number = 0  # of the line
+        self._has_ended = False
 
-async def _read_session(lines: AsyncIterable[str]) -> tuple[str, SessionCopy]:
-    """Return the key of an exported session, and the session.
-
-    Raises:
-        JournalError: A line is wrong or missing.
-    """
-    entries: list[Line] = []
-    branches: dict[tuple[str, ...], list[Line]] = {}
-    header: _Header | None = None
-    into, number, end = entries, 0, None
-    async for line in lines:
-        number += 1
-        if number % SLICE == 0:
+    async def add(self, line: str) -> None:
+        """Read the next line."""
+        self._number += 1
+        if self._number % SLICE == 0:
             await checkpoint()
         if not line.strip():
-            continue
-        if end is not None:
-            raise _wrong(number, "there is nothing after the number of entries")
-        if header is None:
-            header = _read_header(number, line)
-            continue
-        found = _read(number, line)
+            return
+        if self._has_ended:
+            raise self._wrong("there is nothing after the number of entries")
+        if self._session is None:
+            self._session = self._read_header(line)
+            return
+        found = self._parse(_BODY, line, "an entry")
         if isinstance(found, _End):
-            end = number, found
+            self._check_count("entries", found.entries, self._count)
+            self._check_count("branches", found.branches, len(self._branches))
+            self._has_ended = True
         elif isinstance(found, _BranchLine):
-            into = _begin_branch(number, tuple(found.branch), branches)
+            place = tuple(found.branch)
+            if place in self._branches:
+                raise self._wrong(f"branch {'/'.join(place)!r} comes twice")
+            self._into = self._branches[place] = []
         else:
-            into += to_lines([_entry_of(number, found, into)], timed=True)
-    if header is None:
-        raise JournalError("There is no session: the first line says what it is")
-    came = len(entries) + sum(map(len, branches.values()))
-    if end is None:
-        raise _wrong(number, f"the session is cut off after {came} entries")
-    _check_end(*end, came, len(branches))
-    inside = {place: Lines(some) for place, some in branches.items()}
-    return header.session, SessionCopy(Lines(entries), inside)
+            if self._into and found.seq <= self._into[-1][0]:
+                raise self._wrong(f"number {found.seq} comes after {self._into[-1][0]}")
+            details = found.seq, found.version, found.time, found.retired
+            self._into += to_lines([Entry(found.kind, found.data, *details)], timed=True)
 
+    def finish(self) -> tuple[str, SessionCopy]:
+        """Return the key of the session, and the session."""
+        if self._session is None:
+            raise JournalError("There is no session: the first line says what it is")
+        if not self._has_ended:
+            raise self._wrong(f"the session is cut off after {self._count} entries")
+        branches = {place: Lines(some) for place, some in self._branches.items()}
+        return self._session, SessionCopy(Lines(self._entries), branches)
 
-def _begin_branch(
-    number: int, place: tuple[str, ...], branches: dict[tuple[str, ...], list[Line]]
-) -> list[Line]:
-    if place in branches:
-        raise _wrong(number, f"branch {'/'.join(place)!r} comes twice")
-    return branches.setdefault(place, [])
+    @property
+    def _count(self) -> int:
+        return len(self._entries) + sum(map(len, self._branches.values()))
 
-
-def _entry_of(number: int, found: _EntryLine, before: list[Line]) -> Entry:
-    if before and found.seq <= before[-1][0]:
-        raise _wrong(number, f"number {found.seq} comes after {before[-1][0]}")
-    return Entry(found.kind, found.data, found.seq, found.version, found.time, found.retired)
-
-
-def _check_end(number: int, end: _End, entries: int, branches: int) -> None:
-    for what, had, came in (
-        ("entries", end.entries, entries),
-        ("branches", end.branches, branches),
-    ):
+    def _check_count(self, what: str, had: int, came: int) -> None:
         if had != came:
-            raise _wrong(number, f"the session had {had} {what}, and {came} came")
+            raise self._wrong(f"the session had {had} {what}, and {came} came")
 
+    def _read_header(self, line: str) -> str:
+        header = self._parse(_HEADER, line, "the start of a session")
+        if header.version != VERSION:
+            raise JournalError(
+                f"The session was exported in version {header.version} of the format, and this "
+                f"library reads version {VERSION}: import it with the library that wrote it"
+            )
+        return header.session
 
-def _read_header(number: int, line: str) -> _Header:
-    try:
-        header = _Header.model_validate_json(line)
-    except ValidationError as error:
-        raise _wrong(number, f"this is not the start of a session ({_told(error)})") from error
-    if header.version != VERSION:
-        raise JournalError(
-            f"The session was exported in version {header.version} of the format, and this library "
-            f"reads version {VERSION}: import it with the library that wrote it"
+    def _parse(self, form: TypeAdapter[T], line: str, what: str) -> T:
+        try:
+            return form.validate_json(line)
+        except ValidationError as error:
+            first = error.errors(include_input=False, include_url=False)[0]  # not quoting the data
+            place = ".".join(str(part) for part in first["loc"] if part not in _NAMES)
+            problem = f"{place}: {first['msg']}" if place else first["msg"]
+            raise self._wrong(f"this is not {what} ({problem})") from error
+
+    def _wrong(self, problem: str) -> JournalError:
+        return JournalError(
+            f"Line {self._number}: {problem}. Nothing was written; export the session again"
         )
-    return header
-
-
-def _read(number: int, line: str) -> _EntryLine | _BranchLine | _End:
-    try:
-        return _BODY.validate_json(line)
-    except ValidationError as error:
-        raise _wrong(number, f"this is not an entry ({_told(error)})") from error
-
-
-def _told(error: ValidationError) -> str:
-    """Return what is wrong first, without quoting the data."""
-    first = error.errors(include_input=False, include_url=False)[0]
-    place = ".".join(str(part) for part in first["loc"] if part not in _NAMES)
-    return f"{place}: {first['msg']}" if place else first["msg"]
-
-
-def _wrong(number: int, problem: str) -> JournalError:
-    return JournalError(f"Line {number}: {problem}. Nothing was written; export the session again")

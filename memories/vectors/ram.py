@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from typing import TYPE_CHECKING, TypeAlias
 
 from agent_brain.memories.errors import EmbeddingError
 
-Floats = NDArray[np.float32]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
+
+Floats: TypeAlias = "NDArray[np.float32]"
 CAPACITY = 16  # vectors that there is room for at least
 
 
@@ -19,7 +21,7 @@ class RamVectors:
     def __init__(self) -> None:
         self._places: dict[str, int] = {}
         self._keys: list[str] = []
-        self._room = np.zeros((0, 0), np.float32)
+        self._room: Floats
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -52,6 +54,8 @@ class RamVectors:
             self._keys.append(keys[i])
 
     def _grow(self, count: int, dimension: int) -> None:
+        import numpy as np
+
         if not self._keys:
             self._room = np.zeros((max(CAPACITY, count), dimension), np.float32)
         elif count > len(self._room):
@@ -73,9 +77,11 @@ class RamVectors:
 
     def nearest(self, unit: Floats, count: int) -> dict[str, float]:
         """Return the cosines of the ``count`` vectors that are nearest to ``unit``."""
-        keys, vectors = self._keys, self._room[: len(self._keys)]
-        if not keys:
+        if not self._keys:
             return {}
+        import numpy as np
+
+        keys, vectors = self._keys, self._room[: len(self._keys)]
         # not @, whose threads wait for each other for tens of milliseconds on a busy machine
         cosines = np.einsum("ij,j->i", vectors, unit)
         if count >= len(keys):
@@ -90,6 +96,8 @@ def unit_vectors(vectors: ArrayLike) -> Floats:
     Raises:
         EmbeddingError: They are not vectors, or not finite.
     """
+    import numpy as np
+
     values = np.asarray(vectors, np.float64)
     lengths = np.linalg.norm(values, axis=-1, keepdims=True)
     if values.ndim != 2 or not np.isfinite(lengths).all():

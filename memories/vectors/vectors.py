@@ -29,12 +29,11 @@ from agent_brain.memories.recall.indexing import EAGER, is_recalled, text_of
 from agent_brain.memories.recall.passages import passages
 from agent_brain.memories.store.log import MessageLog
 from agent_brain.memories.vectors.chroma import ChromaStore, key_of, message_of
+from agent_brain.memories.vectors.ram import RamVectors, unit_vectors
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-    from agent_brain.memories.vectors.ram import RamVectors
 
 log = get_logger(__name__)
 EXACT = 20_000  # stored vectors that are searched in RAM, which takes 30 MB with 384 numbers each
@@ -63,7 +62,7 @@ class Vectors:
         self.store = None if embedder is None else store
         self.readonly = store is None or store.readonly
         self.shared = shared
-        self.held: RamVectors | None = None
+        self.held = RamVectors()
         self._copy: RamVectors | None = None  # of what is stored, once it was searched
         self._by_index = False  # too much is stored for a copy
         self.failing = False
@@ -106,7 +105,7 @@ class Vectors:
         )
         for key, message in keys:
             waited = [texts.pop(key, None) for texts in (self._fresh, self._refused)]
-            here = self.held is not None and self.held.remove(key)
+            here = self.held.remove(key)
             self._forget([key])
             self._asked.pop(key, None)
             self._early.pop(key, None)
@@ -159,16 +158,14 @@ class Vectors:
         """Whether it is time to :meth:`save`."""
         if self.readonly:
             return False
-        held = 0 if self.held is None else len(self.held)
-        return bool(self._deleted) or held >= (1 if self.shared else SAVE_AT)
+        return bool(self._deleted) or len(self.held) >= (1 if self.shared else SAVE_AT)
 
     @property
     def dimension(self) -> int | None:
         """The number of numbers in a vector; None if that is not known."""
-        here = None if self.held is None else self.held.dimension
         early = next((len(vector) for vector in self._early.values()), None)
         stored = None if self.store is None else self.store.dimension
-        return here or early or stored
+        return self.held.dimension or early or stored
 
     # Work
 
@@ -225,7 +222,7 @@ class Vectors:
         await self.connect()
         store, ids = self.store, [*self._log.ids()]
         stored: set[str] = set()
-        here = set() if self.held is None else {*self.held.keys()}
+        here = {*self.held.keys()}
         if store is not None:
             self._losses = store.losses
             if self._is_whole(count, len(here) + await store.count()):
@@ -237,9 +234,8 @@ class Vectors:
         self._asked.update(
             (key, text) for key, text in missing.items() if message_of(key) in self._log
         )
-        if self.held is not None:
-            for key in extra & here:
-                self.held.remove(key)
+        for key in extra & here:
+            self.held.remove(key)
         if not (self.shared or self.readonly):  # others write for messages that are not read yet
             self._deleted.update(dict.fromkeys(extra & stored))
             self._erasing |= bool(extra & stored)  # of a forgetting that was killed, maybe
@@ -251,7 +247,7 @@ class Vectors:
     async def _look_up(self) -> None:
         """Find out which passages have a vector already."""
         keys = [*self._asked]
-        known: AbstractSet[str] = frozenset(() if self.held is None else self.held.keys())
+        known = {*self.held.keys()}
         if keys and self.store is not None and self.shared:
             known |= await self.store.having(keys)
         for key in keys:
@@ -316,12 +312,8 @@ class Vectors:
         return True
 
     def _hold(self, vectors: Mapping[str, NDArray[np.float32]]) -> None:
-        from agent_brain.memories.vectors.ram import RamVectors
-
         if vectors:
             self._check_length(self.dimension, len(next(iter(vectors.values()))))
-            if self.held is None:
-                self.held = RamVectors()
             self.held.put([*vectors], [*vectors.values()])
 
     def _check_length(self, known: int | None, given: int) -> None:
@@ -366,7 +358,7 @@ class Vectors:
             if self.store is not None:
                 await self.store.clear()
             self._copy, self._by_index = None, False
-            self.held, self._early, self._deleted = None, {}, {}
+            self.held, self._early, self._deleted = RamVectors(), {}, {}
             self._connected = self._compared = False
         await self.catch_up(0, strict=True)
         await self.save(strict=True)
@@ -386,8 +378,6 @@ class Vectors:
         Raises:
             EmbedderMismatchError: It is of another dimension than the vectors.
         """
-        from agent_brain.memories.vectors.ram import unit_vectors
-
         self._check_length(self.dimension, len(vector))
         (unit,) = unit_vectors([vector])
         if not unit.any():
@@ -407,7 +397,7 @@ class Vectors:
 
     def _passages_each(self) -> int:
         """Return about how many passages a message has."""
-        vectors = sum(len(part) for part in (self.held, self._copy) if part is not None)
+        vectors = len(self.held) + len(self._copy or ())
         return max(1, -(-vectors // max(len(self._log), 1)))
 
     def known(self, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
@@ -417,8 +407,9 @@ class Vectors:
         found = {}
         for message_id in ids:
             keys = keys_of(message_id, text_of(self._log.peek(message_id)) or "")
-            parts = [part for part in (self.held, self._copy) if part is not None]
-            rows = {key: row for part in parts for key, row in part.rows(keys).items()}
+            rows = self.held.rows(keys)
+            if self._copy is not None:
+                rows |= self._copy.rows(keys)
             if rows:
                 found[message_id] = np.stack([rows[key] for key in keys if key in rows])
         return found
@@ -427,8 +418,6 @@ class Vectors:
         self, store: ChromaStore, unit: NDArray[np.float32], count: int
     ) -> dict[str, float]:
         """Return the cosines, by key, of the stored vectors that are nearest."""
-        from agent_brain.memories.vectors.ram import RamVectors
-
         await self.connect()
         async with self._storing:
             known = self._copy is not None and store.losses == self._losses and not self.shared
@@ -476,8 +465,7 @@ class Vectors:
             except VectorStoreError as error:
                 if strict:
                     raise
-                count = 0 if self.held is None else len(self.held)
-                log.warning("%d vectors could not be stored yet: %s", count, error)
+                log.warning("%d vectors could not be stored yet: %s", len(self.held), error)
             if store.losses != self._losses:
                 self._compared = False
 
@@ -503,9 +491,9 @@ class Vectors:
 
     async def _write(self, store: ChromaStore) -> None:
         held = self.held
-        keys = [] if held is None else held.keys()
+        keys = held.keys()
         for start in range(0, len(keys), store.write_rows):
-            if held is None or held is not self.held:
+            if held is not self.held:
                 return
             rows = held.rows(keys[start : start + store.write_rows])
             self._writing = rows.keys()  # who removes one now must delete it
@@ -532,10 +520,8 @@ class Vectors:
 
 
 async def _nearest_of(
-    vectors: RamVectors | None, unit: NDArray[np.float32], count: int
+    vectors: RamVectors, unit: NDArray[np.float32], count: int
 ) -> dict[str, float]:
-    if vectors is None:
-        return {}
     if len(vectors) > EAGER:
         return await anyio.to_thread.run_sync(vectors.nearest, unit, count)
     return vectors.nearest(unit, count)

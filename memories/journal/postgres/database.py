@@ -16,6 +16,7 @@ from agent_brain.memories.errors import JournalError
 from agent_brain.memories.journal.postgres.errors import explain
 from agent_brain.memories.journal.postgres.layout import Layout
 from agent_brain.memories.journal.sql.database import Database, Row, Transaction
+from agent_brain.memories.journal.threaded import LostError
 
 T = TypeVar("T")
 log = get_logger(__name__)
@@ -219,27 +220,15 @@ class PostgresDatabase(Database):
                 f"{layout.to_sql(role='the user of the journal')}"
             ) from error
 
-    def run(
-        self,
-        kind: str,
-        work: Callable[[PostgresTransaction], T],
-        again: Callable[[PostgresTransaction], T] | None = None,
-    ) -> T:
-        """See :meth:`Database.run`.
-
-        If the connection was lost, it is tried once again, with ``again`` if it may be committed.
-        """
+    def run(self, kind: str, work: Callable[[PostgresTransaction], T], *, again: bool = False) -> T:
+        """See :meth:`Database.run`; if nothing was committed, it is tried once again too."""
         try:
             return self._attempt(kind, work)
-        except _LostError as error:
-            if error.in_doubt and again is None:
-                raise explain(self.place, error.why, in_doubt=True) from error.why
-            following = again if again is not None and error.in_doubt else work
+        except LostError as error:
+            if error.in_doubt and not again:
+                raise
         self._close_idle()  # they were lost as well
-        try:
-            return self._attempt(kind, following)
-        except _LostError as error:
-            raise explain(self.place, error.why, in_doubt=error.in_doubt) from error.why
+        return self._attempt(kind, work)
 
     def _attempt(self, kind: str, work: Callable[[PostgresTransaction], T]) -> T:
         connection = self._take()
@@ -252,9 +241,8 @@ class PostgresDatabase(Database):
             connection.close()
             raise explain(self.place, error, in_doubt=tx.in_doubt) from error
         except psycopg.Error as error:
-            if connection.closed:
-                raise _LostError(error, in_doubt=tx.in_doubt) from error
-            raise explain(self.place, error) from error
+            lost = bool(connection.closed)
+            raise explain(self.place, error, lost=lost, in_doubt=lost and tx.in_doubt) from error
         finally:
             self._give_back(connection)
         return done
@@ -323,12 +311,3 @@ class PostgresDatabase(Database):
         """Close all connections; those in use when they are given back."""
         self._closed = True
         self._close_idle()
-
-
-class _LostError(Exception):
-    """The connection was lost; ``in_doubt`` says whether the transaction may be committed."""
-
-    def __init__(self, why: psycopg.Error, *, in_doubt: bool) -> None:
-        super().__init__(why)
-        self.why = why
-        self.in_doubt = in_doubt

@@ -8,6 +8,7 @@ import psycopg
 
 from agent_brain.common.secrets import scrub
 from agent_brain.memories.errors import JournalError
+from agent_brain.memories.journal.threaded import LostError
 
 _DAMAGED = "is damaged ({said}): restore the database from a backup. Nothing was changed"
 _RIGHTS = (
@@ -73,7 +74,12 @@ _MANY = re.compile(
 
 
 def explain(
-    place: str, error: psycopg.Error, *, connecting: bool = False, in_doubt: bool = False
+    place: str,
+    error: psycopg.Error,
+    *,
+    connecting: bool = False,
+    lost: bool = False,
+    in_doubt: bool = False,
 ) -> JournalError:
     """Return the error of a journal for an error of psycopg.
 
@@ -81,6 +87,7 @@ def explain(
         place: The journal, for people.
         error: The error.
         connecting: Whether there was no connection yet.
+        lost: Whether there is no connection any more.
         in_doubt: Whether what was written may have been committed.
     """
     # The details of the server would quote the data.
@@ -94,4 +101,5 @@ def explain(
             default = _TOO_MANY if _MANY.search(said) else _NO_SERVER
         found = (said for start, said in _MEANINGS.items() if state.startswith(start))
         meaning = next(found, default)
-    return JournalError(f"The {place} {meaning.format(said=said)}")
+    text = f"The {place} {meaning.format(said=said)}"
+    return LostError(text, in_doubt=in_doubt) if lost else JournalError(text)

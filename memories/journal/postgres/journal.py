@@ -7,8 +7,8 @@ from typing import Literal
 
 from agent_brain.memories.errors import JournalError, MemoryDefinitionError
 from agent_brain.memories.journal.base import Journal
+from agent_brain.memories.journal.checks import check_timeout, ttl_milliseconds
 from agent_brain.memories.journal.postgres.layout import Layout
-from agent_brain.memories.journal.server_options import check_timeout, ttl_milliseconds
 from agent_brain.memories.journal.sql.journal import SQLJournal
 
 DURABILITIES = {
@@ -70,17 +70,17 @@ class PostgresJournal(SQLJournal):
         _check_arguments(pool_size, timeout, durability)
         kept = ttl_milliseconds(ttl)
         try:
-            from agent_brain.memories.journal.postgres.address import Address
+            from agent_brain.memories.journal.postgres.address import read_url
             from agent_brain.memories.journal.postgres.database import PostgresDatabase
         except ImportError as error:
             raise JournalError(
                 f"PostgresJournal needs the package psycopg ({error}): "
                 "pip install 'agent-brain[postgres]'"
             ) from error
-        address = Address(url)
-        self._where = f"{address.place}, schema {schema}"
+        params, place = read_url(url)
+        self._where = f"{place}, schema {schema}"
         self._server = PostgresDatabase(
-            address.params,
+            params,
             f"journal at {self._where}",
             Layout(schema),
             pool_size,
@@ -119,4 +119,4 @@ def _check_arguments(pool_size: int, timeout: float, durability: str) -> None:
         )
     if type(pool_size) is not int or pool_size < 1:
         raise MemoryDefinitionError(f"pool_size={pool_size!r}: give a whole number from 1")
-    check_timeout(timeout)
+    check_timeout("timeout", timeout)

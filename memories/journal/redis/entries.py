@@ -1,82 +1,92 @@
-"""Entries and heads of sessions, as a journal in Redis stores them."""
+"""Entries, heads and keys of sessions, as a journal in Redis stores them."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
+from dataclasses import dataclass
 from hashlib import sha1
+from urllib.parse import quote
 
-from agent_brain.memories.errors import JournalError
+from agent_brain.memories.errors import JournalError, MemoryDefinitionError
 from agent_brain.memories.journal.base import SessionRecord
-from agent_brain.memories.journal.entry import (
-    Line,
-    Lines,
-    Rows,
-    checksum,
-    from_milliseconds,
-    seal,
-)
+from agent_brain.memories.journal.entry import Line, checksum, from_milliseconds, seal
 
 RETIRED = ord("1")
 
 
-class Columns:
-    """Entries as columns: an object for each entry would make the garbage collector run.
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The names of the keys of a journal; all of them begin with its prefix.
+
+    The keys of a session have its key in braces, without anything that means something to Redis,
+    so that they are together on one node of whatever distributes keys by such tags.
+    """
+
+    prefix: str
+
+    def __post_init__(self) -> None:
+        if not self.prefix or {*self.prefix} & {*"{}"}:
+            raise MemoryDefinitionError(
+                f"prefix={self.prefix!r}: give a text without braces that is not empty"
+            )
+
+    @property
+    def layout(self) -> str:
+        """The key of the version of the layout."""
+        return f"{self.prefix}:layout"
+
+    def of(self, session: str, *more: str) -> list[str]:
+        """Return the keys that every script gets, and ``more`` keys of the session.
+
+        Raises:
+            JournalError: The session's key is not a text that can be stored.
+        """
+        names = ("head", "entries", "history", "lease", *more)
+        head, entries, history, lease, *others = [self._name(session, name) for name in names]
+        common = [f"{self.prefix}:deleted", f"{self.prefix}:sessions"]
+        return [head, entries, history, lease, *common, *others]
+
+    def head(self, session: str) -> str:
+        """Return the key of a session's head."""
+        return self._name(session, "head")
+
+    def _name(self, session: str, name: str) -> str:
+        try:
+            return f"{self.prefix}:{{s:{quote(session, safe='')}}}:{name}"
+        except UnicodeEncodeError as error:
+            raise JournalError(
+                f"The session's key {session!r} cannot be encoded: {error}"
+            ) from None
+
+
+def pattern(prefix: str) -> str:
+    """Return a pattern of Redis for what starts with ``prefix``."""
+    return "".join(f"\\{letter}" if letter in "\\*?[]^" else letter for letter in prefix) + "*"
+
+
+def unpack(session: str, texts: Iterable[bytes], retired: bytes, after: int) -> list[Line]:
+    """Return entries up to one that is not what was written there.
 
     Args:
         session: The session's key.
-        texts: The entries as they are stored; those after one that is not what was written there
-            are left out.
+        texts: The entries as they are stored.
         retired: A digit for each, 1 if it is retired.
         after: The number that they come after.
     """
-
-    def __init__(self, session: str, texts: Iterable[bytes], retired: bytes, after: int) -> None:
-        self.seqs: list[int] = []
-        self.kinds: list[str] = []
-        self.versions: list[int] = []
-        self.times: list[int] = []
-        self.lines: list[str] = []
-        self.retired = retired
-        start = checksum(session)
-        for text in texts:
-            if not self._add(start, text, after):
-                break
-
-    def _add(self, start: int, text: bytes, after: int) -> bool:
-        """Add an entry; return whether it is what was written, and is after all others."""
+    lines: list[Line] = []
+    start = checksum(session)
+    for text, flag in zip(texts, retired, strict=True):
         try:
-            number, version, time, check, line, kind = text.decode().split("\0", 5)
-            seq, versions, times = int(number), int(version), int(time)
-            sound = int(check) == seal(start, seq, kind, versions, times, line)
+            number, stored, moment, check, line, kind = text.decode().split("\0", 5)
+            seq, version, time = int(number), int(stored), int(moment)
+            sound = int(check) == seal(start, seq, kind, version, time, line)
         except ValueError:
-            return False
-        if not sound or seq <= (self.seqs[-1] if self.seqs else after):
-            return False
-        self.seqs.append(seq)
-        self.kinds.append(kind)
-        self.versions.append(versions)
-        self.times.append(times)
-        self.lines.append(line)
-        return True
-
-    def as_lines(self) -> Lines:
-        """Return the entries."""
-        columns = (self.seqs, self.kinds, self.versions, self.times, self.retired, self.lines)
-        return Lines(
-            [
-                (seq, kind, version, time, flag == RETIRED, line)
-                for seq, kind, version, time, flag, line in zip(*columns, strict=False)
-            ]
-        )
-
-    def add_to(self, rows: Rows) -> None:
-        """Append the entries to rows."""
-        rows.seqs.extend(self.seqs)
-        rows.kinds.extend(map(sys.intern, self.kinds))
-        rows.lines.extend(self.lines)
-        versions = zip(self.seqs, self.versions, strict=True)
-        rows.versions.update((seq, version) for seq, version in versions if version != 1)
+            break
+        if not sound or seq <= after:
+            break
+        after = seq
+        lines.append((seq, kind, version, time, flag == RETIRED, line))
+    return lines
 
 
 def pack(session: str, lines: Iterable[Line], now: int, after: int | None = None) -> bytes:

@@ -1,6 +1,6 @@
 """The Lua scripts of a journal in Redis: each is one operation, which Redis does as a whole.
 
-All of them get the same keys (see :class:`agent_brain.memories.journal.redis.keys.Keys`):
+All of them get the same keys (see :class:`agent_brain.memories.journal.redis.entries.Keys`):
 
 * ``HEAD``, a string: what is known of the session, after its SHA-1.
 * ``ENTRIES`` and ``HISTORY``, sorted sets: the entries, and those that were retired, by number.
@@ -13,7 +13,7 @@ A server without memory left refuses a script at its first command, if that need
 of what follows a command that needs none. So scripts that remove something begin with removing it.
 
 ``ARGV[1]`` is the session's key. The answer is a list that begins with ``ok``, or with what
-prevented the operation; then nothing was written.
+prevented the operation, the session's key, and details; then nothing was written.
 """
 
 from __future__ import annotations
@@ -41,20 +41,31 @@ local GRACE = 24 * 60 * 60 * 1000
 local CLEANED = 100  -- at once
 local session = ARGV[1]
 
+-- End the script with an answer.
+local function stop(outcome, about) error({outcome, session, about}) end
+
+-- Call a function; return its result, or nil and what is damaged.
+local function attempt(work, ...)
+  local done, answer = pcall(work, ...)
+  if done then return answer end
+  if answer[1] ~= 'damaged' then error(answer, 0) end
+  return nil, answer[3]
+end
+
 local function now()
   local time = redis.call('TIME')
   return time[1] * 1000 + math.floor(time[2] / 1000)
 end
 
--- The session, or nil if there is none; and what is wrong with it, if anything is.
+-- The session, or nil if there is none.
 local function read_head()
   local text = redis.pcall('GET', HEAD)
-  if type(text) == 'table' then return nil, 'its head is a key of another type' end
+  if type(text) == 'table' then stop('damaged', 'its head is a key of another type') end
   if not text then
     local ends = redis.call('ZSCORE', SESSIONS, session)
     local listed = ends and (ends == 'inf' or tonumber(ends) > now())
     if listed or redis.call('EXISTS', ENTRIES, HISTORY) > 0 then
-      return nil, 'its head is missing'
+      stop('damaged', 'its head is missing')
     end
     return nil
   end
@@ -62,7 +73,7 @@ local function read_head()
   local born, last, live, retired, created, updated, ends =
     body:match('^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) ')
   if redis.sha1hex(body) .. ' ' ~= text:sub(1, 41) or body:sub(-#session - 1) ~= ' ' .. session then
-    return nil, 'the checksum of its head is wrong'
+    stop('damaged', 'the checksum of its head is wrong')
   end
   return {
     born = born, last = tonumber(last), live = tonumber(live), retired = tonumber(retired),
@@ -85,20 +96,20 @@ local function save_head(head)
   redis.call('ZADD', SESSIONS, head.ends > 0 and head.ends or 'inf', session)
 end
 
--- How many entries the session has, and retired ones; what is wrong with that, if anything is.
-local function count_entries(head)
-  local counts, problem = {}, nil
-  local known = {head and head.live or 0, head and head.retired or 0}
-  for which, key in ipairs({ENTRIES, HISTORY}) do
-    local count = redis.pcall('ZCARD', key)
-    if type(count) == 'table' then
-      problem = problem or 'one of its keys is of another type'
-    else
-      counts[which] = count
-      if count ~= known[which] then problem = problem or 'entries are missing or were added' end
-    end
+-- How many entries a key has; nil if it is of another type.
+local function size_of(key)
+  local size = redis.pcall('ZCARD', key)
+  return type(size) == 'number' and size or nil
+end
+
+-- Check that the session has all its entries.
+local function check_entries(head)
+  local live, retired = size_of(ENTRIES), size_of(HISTORY)
+  if not live or not retired then stop('damaged', 'one of its keys is of another type') end
+  head = head or {live = 0, retired = 0}
+  if live ~= head.live or retired ~= head.retired then
+    stop('damaged', 'entries are missing or were added')
   end
-  return counts, problem
 end
 
 local function new_head(last, created, updated)
@@ -140,13 +151,13 @@ end
 
 -- Remove the session, even if it is damaged; return how many entries it had.
 local function delete_session()
-  local head, problem = read_head()
+  local head, problem = attempt(read_head)
   if not head and not problem then return 0 end
   local count, last = 0, head and head.last or 0
   for _, key in ipairs({ENTRIES, HISTORY}) do
-    local found = redis.pcall('ZCARD', key)
-    if type(found) == 'number' and found > 0 then
-      count = count + found
+    local size = size_of(key) or 0
+    if size > 0 then
+      count = count + size
       last = math.max(last, tonumber(redis.call('ZREVRANGE', key, 0, 0, 'WITHSCORES')[2]))
     end
   end
@@ -154,18 +165,6 @@ local function delete_session()
   redis.call('ZREM', SESSIONS, session)
   note_deleted(last)
   return count
-end
-
--- Make the session of what was staged in two keys. It has another last number than any that was
--- deleted, so that a writer who knows that one sees that this is not the same.
-local function load_staged(entries, history, last, live, retired, created, updated, ttl)
-  for from, to in pairs({[entries] = ENTRIES, [history] = HISTORY}) do
-    if redis.call('EXISTS', from) > 0 then redis.call('RENAME', from, to) end
-  end
-  local head = new_head(math.max(tonumber(last), highest_deleted() + 1), created, updated)
-  head.live, head.retired = live, retired
-  expire(head, ttl)
-  save_head(head)
 end
 
 -- The entries of a text, each of which follows its length.
@@ -184,50 +183,40 @@ local function add(key, entries)
   return tonumber(entries[#entries]:match('^%d+'))
 end
 
--- Whether the session's last entries are these.
-local function ends_with(entries)
-  if #entries == 0 then return false end
-  local stored = redis.call('ZRANGEBYSCORE', ENTRIES, entries[1]:match('^%d+'), '+inf')
-  for i = 1, math.max(#entries, #stored) do
-    if entries[i] ~= stored[i] then return false end
-  end
-  return true
+local function run()
+"""
+_END = """
 end
+local done, answer = pcall(run)
+if done or type(answer) == 'table' then return answer end
+return redis.error_reply(answer)
 """
-_ON_SESSION = """
-local head, problem = read_head()
-if problem then return {'damaged', problem} end
-"""
 
 
-def _script(body: str, *, repeatable: bool = False) -> Script:
-    return Script(_COMMON + body, repeatable)
+def _script(body: str) -> Script:
+    return Script(_COMMON + body + _END)
 
 
-def _on_session(body: str) -> Script:
-    """Return a script about a session that is whole."""
-    return _script(_ON_SESSION + body, repeatable=True)
+def _repeatable(body: str) -> Script:
+    return Script(_COMMON + body + _END, repeatable=True)
 
 
 # Append entries, if the writer may and knows the session's last number. The entries' checksums
 # contain their numbers: if they do not begin after `base`, the answer is where they must begin.
-# `again` is '1' if the connection broke before: then they may be there.
 APPEND = _script("""
-local expect, base, token, lasts, time, ttl, text, again = unpack(ARGV, 2)
-local head, problem = read_head()
-if not problem then problem = select(2, count_entries(head)) end
-if problem then return {'damaged', problem} end
+local expect, base, token, lasts, time, ttl, text = unpack(ARGV, 2)
+local head = read_head()
+check_entries(head)
 local stored, owner, left = read_lease()
 if token ~= '' then
-  if stored ~= token then return {'lost'} end
+  if stored ~= token then stop('lost') end
   redis.call('PEXPIRE', LEASE, lasts + GRACE)
 elseif stored and left > 0 then
-  return {'held', stored, owner, left}
+  stop('held', {stored, owner, left})
 end
 local found = head and head.last or 0
 local entries = split(text)
-if again ~= '' and ends_with(entries) then return {'ok', found} end
-if expect ~= '' and tonumber(expect) ~= found then return {'conflict', found} end
+if expect ~= '' and tonumber(expect) ~= found then stop('conflict', found) end
 if #entries == 0 then return {'ok', found} end
 local start = head and head.last or highest_deleted()
 if tonumber(base) ~= start then return {'again', start} end
@@ -242,17 +231,15 @@ return {'ok', head.last}
 # Return a page of entries: at most `most`, and no more after `size` bytes. The answer: what is
 # wrong with the session or '', when it was born, whether the page is the last, a digit for each
 # entry that is 1 if it is retired, and the entries.
-PAGE = _script(
-    """
+PAGE = _repeatable("""
 local at, most, size, history = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5] ~= ''
-local head, problem = read_head()
-local counts, other = count_entries(head)
-problem = problem or other
+local head, problem = attempt(read_head)
+local _, other = attempt(check_entries, head)
 local keys = {}
-for which, key in ipairs({ENTRIES, HISTORY}) do
-  if counts[which] and (which == 1 or history) then keys[#keys + 1] = {key, which - 1} end
+for which, key in ipairs(history and {ENTRIES, HISTORY} or {ENTRIES}) do
+  if size_of(key) then keys[#keys + 1] = {key, which - 1} end
 end
-local reply, retired = {'ok', problem or '', head and head.born or ''}, {}
+local reply, retired = {'ok', problem or other or '', head and head.born or ''}, {}
 local count, bytes, ended = 0, 0, false
 while not ended and count < most and bytes < size do
   local batch, step = {}, math.min(64, most - count)
@@ -270,61 +257,48 @@ while not ended and count < most and bytes < size do
 end
 reply[4], reply[5] = ended and 1 or 0, table.concat(retired)
 return reply
-""",
-    repeatable=True,
-)
+""")
 
 # Return the session's last number.
-LAST = _on_session("""
+LAST = _repeatable("""
+local head = read_head()
 return {'ok', head and head.last or 0}
 """)
 
-# Remove the entries with the given numbers, retired or not; return how many. Numbers are not used
-# again, so that doing it twice removes nothing else.
-DELETE = _on_session("""
-if not head then return {'ok', 0} end
-local before = head.live + head.retired
-for number in ARGV[2]:gmatch('%d+') do
-  head.live = head.live - redis.call('ZREMRANGEBYSCORE', ENTRIES, number, number)
-  head.retired = head.retired - redis.call('ZREMRANGEBYSCORE', HISTORY, number, number)
+# Change entries, and return how many: 'delete' those with the given numbers, retired or not,
+# 'retire' those, or 'trim' the history below a number. Numbers are not used again, so that doing it
+# twice changes nothing else.
+CHANGE = _repeatable("""
+local change, numbers = ARGV[2], ARGV[3]
+local head = read_head()
+local live, retired = 0, 0
+if change == 'trim' then
+  retired = -redis.call('ZREMRANGEBYSCORE', HISTORY, '-inf', numbers)
+else
+  for number in numbers:gmatch('%d+') do
+    if change == 'delete' then
+      live = live - redis.call('ZREMRANGEBYSCORE', ENTRIES, number, number)
+      retired = retired - redis.call('ZREMRANGEBYSCORE', HISTORY, number, number)
+    else
+      for _, entry in ipairs(redis.call('ZRANGEBYSCORE', ENTRIES, number, number)) do
+        redis.call('ZREM', ENTRIES, entry)
+        redis.call('ZADD', HISTORY, number, entry)
+        live, retired = live - 1, retired + 1
+      end
+    end
+  end
 end
-local count = before - head.live - head.retired
-if count > 0 then save_head(head) end
-return {'ok', count}
+if live ~= 0 or retired ~= 0 then
+  head.live, head.retired = head.live + live, head.retired + retired
+  save_head(head)
+end
+return {'ok', change == 'retire' and retired or -live - retired}
 """)
 
 # Remove the whole session with its history and its lease, even if it is damaged, and note its last
 # number; return how many entries it had.
 DELETE_SESSION = _script("""
 return {'ok', delete_session()}
-""")
-
-# Move the entries with the given numbers to the history; return how many.
-RETIRE = _on_session("""
-local count = 0
-for number in ARGV[2]:gmatch('%d+') do
-  for _, entry in ipairs(redis.call('ZRANGEBYSCORE', ENTRIES, number, number)) do
-    redis.call('ZREM', ENTRIES, entry)
-    redis.call('ZADD', HISTORY, number, entry)
-    count = count + 1
-  end
-end
-if count > 0 then
-  head.live, head.retired = head.live - count, head.retired + count
-  save_head(head)
-end
-return {'ok', count}
-""")
-
-# Remove the entries of the history with smaller numbers than the given one; return how many.
-TRIM = _on_session("""
-if not head then return {'ok', 0} end
-local count = redis.call('ZREMRANGEBYSCORE', HISTORY, '-inf', ARGV[2])
-if count > 0 then
-  head.retired = head.retired - count
-  save_head(head)
-end
-return {'ok', count}
 """)
 
 # Put entries into a sorted set of their own, KEYS[7], until EXCHANGE moves it into a session.
@@ -343,42 +317,47 @@ local ttl, going = ARGV[2], tonumber(ARGV[3])
 local function use(at, key)
   HEAD, ENTRIES, HISTORY, LEASE, session = KEYS[at], KEYS[at + 1], KEYS[at + 2], KEYS[at + 3], key
 end
-local goes, comes = {}, {}
-for i = 1, going do goes[ARGV[3 + i]] = true end
-local at = 7 + 4 * going
-for i = 4 + going, #ARGV, 6 do
-  use(at, ARGV[i])
-  local head, problem = read_head()
-  if not goes[session] then
-    if problem then return {'damaged', problem, session} end
-    if head then return {'conflict', head.last, session} end
+local function each_coming(work)
+  local at = 7 + 4 * going
+  for i = 4 + going, #ARGV, 6 do
+    use(at, ARGV[i])
+    work(KEYS[at + 4], KEYS[at + 5], unpack(ARGV, i + 1, i + 5))
+    at = at + 6
   end
-  if redis.call('ZCARD', KEYS[at + 4]) ~= tonumber(ARGV[i + 2])
-    or redis.call('ZCARD', KEYS[at + 5]) ~= tonumber(ARGV[i + 3]) then
-    return {'unstaged', 0, session}
-  end
-  comes[#comes + 1], at = {at, i}, at + 6
 end
+local goes = {}
+for i = 1, going do goes[ARGV[3 + i]] = true end
+each_coming(function(entries, history, last, live, retired)
+  local head = not goes[session] and read_head()
+  if head then stop('conflict', head.last) end
+  if size_of(entries) ~= tonumber(live) or size_of(history) ~= tonumber(retired) then
+    stop('unstaged')
+  end
+end)
 for i = 1, going do
   use(3 + 4 * i, ARGV[3 + i])
   delete_session()
 end
-for _, each in ipairs(comes) do
-  local at, i = unpack(each)
-  use(at, ARGV[i])
-  load_staged(KEYS[at + 4], KEYS[at + 5], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3], ARGV[i + 4],
-    ARGV[i + 5], ttl)
-end
+-- Each gets another last number than any session that was deleted, so that a writer who knows that
+-- one sees that this is not the same.
+each_coming(function(entries, history, last, live, retired, created, updated)
+  for from, to in pairs({[entries] = ENTRIES, [history] = HISTORY}) do
+    if redis.call('EXISTS', from) > 0 then redis.call('RENAME', from, to) end
+  end
+  local head = new_head(math.max(tonumber(last), highest_deleted() + 1), created, updated)
+  head.live, head.retired = live, retired
+  expire(head, ttl)
+  save_head(head)
+end)
 return {'ok'}
 """)
 
 # Remove keys of expired sessions from the list; return how many.
-PURGE = _script("return {'ok', clean()}", repeatable=True)
+PURGE = _repeatable("return {'ok', clean()}")
 
 # Return some keys of sessions that match a pattern, after the cursor that the next call continues
 # at, which is 0 at the end.
-LIST = _script(
-    """
+LIST = _repeatable("""
 local cursor, found = unpack(redis.call('ZSCAN', SESSIONS, ARGV[2], 'MATCH', ARGV[3],
   'COUNT', 1000))
 local time, reply = now(), {'ok', cursor}
@@ -386,51 +365,23 @@ for i = 1, #found, 2 do
   if found[i + 1] == 'inf' or tonumber(found[i + 1]) > time then reply[#reply + 1] = found[i] end
 end
 return reply
-""",
-    repeatable=True,
-)
+""")
 
 # Store a lease, unless somebody has one that has not ended and is not `over`; then return that.
-TAKE = _script(
-    """
+TAKE = _repeatable("""
 local token, owner, lasts, over = unpack(ARGV, 2)
 local stored, holder, left = read_lease()
 if stored and left > 0 and stored ~= token and stored ~= over then
-  return {'held', stored, holder, left}
+  stop('held', {stored, holder, left})
 end
 redis.call('SET', LEASE, token .. ' ' .. owner, 'PX', lasts + GRACE)
 return {'ok'}
-""",
-    repeatable=True,
-)
+""")
 
-# Let a lease last longer; return whether it is still there.
-RENEW = _script(
-    """
+# Let a lease last longer, or remove it if that is 0; the answer says whether it was still there.
+RENEW = _repeatable("""
 local token, lasts = unpack(ARGV, 2)
-if read_lease() ~= token then return {'lost'} end
-redis.call('PEXPIRE', LEASE, lasts + GRACE)
+if read_lease() ~= token then stop('lost') end
+if lasts == '0' then redis.call('DEL', LEASE) else redis.call('PEXPIRE', LEASE, lasts + GRACE) end
 return {'ok'}
-""",
-    repeatable=True,
-)
-
-# Remove a lease, if it is still there.
-RELEASE = _script(
-    """
-if read_lease() == ARGV[2] then redis.call('DEL', LEASE) end
-return {'ok'}
-""",
-    repeatable=True,
-)
-
-# Return the layout version under KEYS[1]; the first process stores its own.
-OPEN = Script(
-    """
-local version = redis.call('GET', KEYS[1])
-if version then return {'ok', version} end
-redis.call('SET', KEYS[1], ARGV[1])
-return {'ok', ARGV[1]}
-""",
-    repeatable=True,
-)
+""")

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar
+
+if TYPE_CHECKING:
+    import sqlite3
+
+    import psycopg
 
 T = TypeVar("T")
 Row: TypeAlias = tuple[Any, ...]
+Cursor: TypeAlias = "sqlite3.Cursor | psycopg.Cursor[Row]"  # the result of a statement
 Kind: TypeAlias = Literal["read", "write", "lease"]  # of a transaction
 
 SESSIONS = """\
@@ -40,25 +46,6 @@ CREATE TABLE {schema}entries (
     data text NOT NULL,
     PRIMARY KEY (session, retired, seq)
 )"""
-
-
-class Cursor(Protocol):
-    """The result of a statement."""
-
-    @property
-    def rowcount(self) -> int:
-        """How many rows were changed."""
-        ...
-
-    def fetchone(self) -> Row | None:
-        """Return the next row."""
-        ...
-
-    def fetchmany(self, size: int) -> list[Row]:
-        """Return the next rows."""
-        ...
-
-    def __iter__(self) -> Iterator[Row]: ...
 
 
 class Transaction(ABC):
@@ -128,21 +115,16 @@ class Database(ABC):
         """Connect, and check or create the tables. Called once, before anything else."""
 
     @abstractmethod
-    def run(
-        self,
-        kind: Kind,
-        work: Callable[[Transaction], T],
-        again: Callable[[Transaction], T] | None = None,
-    ) -> T:
+    def run(self, kind: Kind, work: Callable[[Transaction], T], *, again: bool = False) -> T:
         """Run ``work`` in a transaction and commit it.
 
         Args:
             kind: What for.
             work: Receives the transaction.
-            again: What to run if it is not known whether ``work`` was committed; None to raise an
-                error.
+            again: Run it again if it is not known whether it was committed.
 
         Raises:
+            LostError: The connection broke, and it may have been committed.
             JournalError: The database cannot do it.
         """
 

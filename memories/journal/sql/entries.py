@@ -1,4 +1,4 @@
-"""The table of entries of a journal in a SQL database.
+"""The entries of a journal in a SQL database, and what calls do with them in a transaction.
 
 The checksum of an entry covers the session's key and the entry with its number. An entry that is
 missing is noticed when a session is read as a whole: its row has the number of its entries.
@@ -7,150 +7,318 @@ missing is noticed when a session is read as a whole: its row has the number of 
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import TypeAlias
 from zlib import crc32
 
+from agent_brain.common.secrets import get_logger
 from agent_brain.memories.errors import JournalDamagedError, JournalError
-from agent_brain.memories.journal.base import check_found, damaged
-from agent_brain.memories.journal.entry import (
-    Entry,
-    Line,
-    Lines,
-    Rows,
-    checksum,
-)
-from agent_brain.memories.journal.sql.database import Cursor, Row, Transaction
-from agent_brain.memories.journal.sql.sessions import FETCHED, Counts, Key
+from agent_brain.memories.journal.base import check_found, conflict, damaged, held, lost
+from agent_brain.memories.journal.entry import Line, Lines, checksum
+from agent_brain.memories.journal.lease import Lease
+from agent_brain.memories.journal.sql import sessions
+from agent_brain.memories.journal.sql.database import Cursor, Transaction
+from agent_brain.memories.journal.sql.sessions import Counts, Key, Record
+from agent_brain.memories.journal.threaded import Change
 
-PAGE = 1000  # rows that are read at once
+log = get_logger(__name__)
+PURGED = 100  # sessions at once
 NAMED = 500  # numbers of entries in one statement
 RETIRED = 0x52455449  # is added to the checksum of an entry that is retired
+RETIRE = f"UPDATE entries SET retired = 1, checksum = checksum + {RETIRED}"
+DELETE = "DELETE FROM entries"
 UNKNOWN = 2**63 - 1  # the last number of a session whose row is damaged
+OTHER_TYPES = (ValueError, OverflowError, TypeError, AttributeError)  # errors of damaged columns
 
 # An entry to be written: retired, seq, kind, version, time, data
 New: TypeAlias = tuple[bool, int, str, int, int, str]
+# The session, the next entries up to a damage, and its error
+Page: TypeAlias = tuple[Counts, Lines, JournalDamagedError | None]
 
 
-def write(tx: Transaction, key: Key, entries: Sequence[New]) -> None:
-    """Add entries to a locked session."""
-    checker = _Checker(key)
-    rows = []
-    for retired, seq, kind, version, time, data in entries:
-        stored = _to_text(kind, key)
-        seal = checker.seal(stored, data) + seq + version + time + retired * RETIRED
-        rows.append((key.id, int(retired), seq, stored, version, time, seal, data))
-    tx.add_entries(rows)
-
-
-def read(tx: Transaction, key: Key, counts: Counts, after: int, *, history: bool) -> list[Entry]:
-    """Return the entries of a session with a number above ``after``, in order.
-
-    Raises:
-        JournalDamagedError: One is not what was written.
-    """
-    found: list[Entry] = []
-    at, size = after, PAGE
-    while size == PAGE:
-        page, damage = read_page(tx, key, counts, at, PAGE, history=history)
-        if damage is not None:
-            raise damage
-        found += page
-        at, size = (page[-1].seq if page else at), len(page)
-    if after <= 0:
-        check_count(key, counts, len(found), history=history)
-    return found
-
-
-def read_page(
-    tx: Transaction,
+def pages(
+    do: Callable[[Callable[[Transaction], Page]], Page],
     key: Key,
-    counts: Counts,
     after: int,
     size: int,
     *,
     history: bool,
-) -> tuple[Lines, JournalDamagedError | None]:
-    """Return at most ``size`` entries above ``after``, none after a damage, and its error."""
-    lines: list[Line] = []
-    found = Lines(lines)
-    if not counts.last:
-        return found, None
-    checker = _Checker(key, after)
-    try:
-        with checker.reading(tx):
-            cursor = _select(tx, key, counts, after, size, ", version, time", history=history)
-            for seq, stored, seal, data, retired, version, time in cursor:
-                checker.check([(seq, stored, seal, data)], counts.last)
-                lines.append((seq, checker.kinds[stored], version, time, bool(retired), data))
-    except JournalDamagedError as error:
-        return found, error
-    return found, None
+    whole: bool = False,
+) -> Iterator[Lines]:
+    """Yield the entries of a session with a number above ``after``, in order.
 
-
-def read_rows(tx: Transaction, key: Key, counts: Counts, after: int) -> Rows:
-    """Return the entries in use with a number above ``after``, as :meth:`Journal.rows` does."""
-    found = Rows()
-    if not counts.last:
-        return found
-    checker = _Checker(key, after)
-    size = PAGE
-    with checker.reading(tx):
-        while size == PAGE:
-            size = 0
-            cursor = _select(tx, key, counts, checker.at, PAGE)
-            while rows := cursor.fetchmany(FETCHED):
-                checker.check(rows, counts.last)
-                seqs, kinds, _, lines = zip(*rows, strict=True)
-                found.seqs.extend(seqs)
-                found.kinds.extend(map(checker.kinds.__getitem__, kinds))
-                found.lines.extend(lines)
-                size += len(rows)
-        if counts.version > 1:
-            found.versions = dict(
-                tx.execute(
-                    "SELECT seq, version FROM entries "
-                    "WHERE session = ? AND retired = 0 AND seq > ? AND version > 1",
-                    [key.id, after],
-                )
-            )
-    if after <= 0:
-        check_count(key, counts, len(found), history=False)
-    return found
-
-
-def check_count(key: Key, counts: Counts, found: int, *, history: bool) -> None:
-    """Check how many entries of a session were found.
+    Args:
+        do: Calls a function with a transaction.
+        key: The session's key.
+        after: A sequence number.
+        size: The most entries of a page.
+        history: Include retired entries.
+        whole: Yield nothing of a session whose row is damaged.
 
     Raises:
-        JournalDamagedError: Somebody else has removed or added some.
+        JournalDamagedError: One is not what was written; what is before it was yielded.
+        JournalError: The session was removed between two pages.
     """
-    wanted = counts.live + (counts.retired if history else 0)
-    check_found(key.text, f"the {key.place}", found, wanted)
+    first, at, found = None, after, 0
+    while True:
+        read = partial(_read_page, key=key, after=at, size=size, history=history, whole=whole)
+        counts, page, damage = do(read)
+        first = first or counts
+        if (counts.base, counts.created) != (first.base, first.created):
+            raise JournalError(
+                f"Session {key.text!r} in the {key.place} was removed while it was read"
+            )
+        if page:
+            yield page
+            at, found = page.lines[-1][0], found + len(page)
+        if len(page) < size:
+            break
+    if damage is not None:
+        raise damage
+    if after <= 0 and counts == first:
+        wanted = counts.live + (counts.retired if history else 0)
+        check_found(key.text, f"the {key.place}", found, wanted)
 
 
-def retire(tx: Transaction, key: Key, counts: Counts, seqs: Collection[int]) -> int:
-    """Move entries to the history; return how many."""
-    sets = f"retired = 1, checksum = checksum + {RETIRED}"
-    return _change(tx, f"UPDATE entries SET {sets}", key, counts, seqs, retired=0)
+def _read_page(
+    tx: Transaction, key: Key, after: int, size: int, *, history: bool, whole: bool
+) -> Page:
+    """Return the session, at most ``size`` entries above ``after``, and the error of a damage."""
+    try:
+        counts = sessions.find(tx, key).shown
+    except Exception as error:  # its entries have checksums of their own
+        if whole or not (isinstance(error, JournalDamagedError) or tx.is_damage(error)):
+            raise
+        counts = Counts(last=UNKNOWN)
+    lines: list[Line] = []
+    damage = None
+    try:
+        if counts.last:
+            _read(tx, key, counts.last, after, size, lines, history=history)
+        if counts.last == UNKNOWN:
+            last = lines[-1][0] if lines else after
+            damage = key.damaged(
+                f"its row is damaged or missing: what came after entry {last} is unknown"
+            )
+    except JournalDamagedError as error:
+        damage = error
+    return counts, Lines(lines), damage
 
 
-def remove(tx: Transaction, key: Key, counts: Counts, seqs: Collection[int]) -> tuple[int, int]:
-    """Remove entries; return how many, and how many of the history."""
-    live = _change(tx, "DELETE FROM entries", key, counts, seqs, retired=0)
-    if not counts.retired:
-        return live, 0
-    return live, _change(tx, "DELETE FROM entries", key, counts, seqs, retired=1)
+def _read(
+    tx: Transaction, key: Key, last: int, after: int, size: int, into: list[Line], *, history: bool
+) -> None:
+    """Append the next entries to ``into``.
+
+    Raises:
+        JournalDamagedError: One is not what was written.
+    """
+    start, at = checksum(key.text), max(after, 0)
+    known: dict[str, tuple[str, int]] = {}  # kinds, and what their checksums begin with
+    try:
+        for seq, stored, version, time, retired, data, seal in _select(
+            tx, key, min(at, last), size, history=history
+        ):
+            if stored not in known:
+                known[stored] = sys.intern(_from_text(stored)), _start_of(stored, start)
+            kind, kind_start = known[stored]
+            right = crc32(data.encode(), kind_start) + seq == seal
+            if not right or not at < seq <= last:  # a damaged tree leads elsewhere
+                raise damaged(key.text, seq, f"the {key.place}")
+            at = seq
+            into.append((seq, kind, version, time, bool(retired), data))
+    except JournalError:
+        raise
+    except Exception as error:
+        if not isinstance(error, OTHER_TYPES) and not tx.is_damage(error):
+            raise
+        raise key.damaged(f"what comes after entry {at} cannot be read") from error
 
 
-def trim(tx: Transaction, key: Key, before: int) -> int:
-    """Remove entries of the history below a number; return how many."""
-    where = "session = ? AND retired = 1 AND seq < ?"
-    return tx.execute(f"DELETE FROM entries WHERE {where}", [key.id, before]).rowcount
+def _select(tx: Transaction, key: Key, after: int, size: int, *, history: bool) -> Cursor:
+    """Select entries, and their checksums without version, time and whether they are retired."""
+    parts = [
+        f"SELECT seq, kind, version, time, {retired}, data, "
+        f"checksum - version - time - {retired * RETIRED} "
+        f"FROM entries WHERE session = ? AND retired = {retired} AND seq > ?"
+        for retired in ((0, 1) if history else (0,))
+    ]
+    sql = f"{' UNION ALL '.join(parts)} ORDER BY seq LIMIT ?"
+    return tx.execute(sql, [*[key.id, after] * len(parts), size])
 
 
-def clear(tx: Transaction, key: Key, last: int) -> int:
+def append(
+    tx: Transaction,
+    key: Key,
+    entries: Sequence[Line],
+    expect: int | None,
+    lease: Lease | None,
+) -> int:
+    """Append entries with their data as text; see :meth:`Journal.append`."""
+    record = sessions.lock(tx, key)
+    _check(key, record, expect, lease)
+    if not entries:
+        return record.shown.last
+    if not record.now:
+        record = sessions.claim(tx, key)
+        _check(key, record, expect, lease)  # somebody may have written in between
+    record = _ready(tx, key, record)
+    now = max(record.now, record.counts.updated)
+    first = record.counts.last + 1
+    added: list[New] = [
+        (False, seq, kind, version, now, line)
+        for seq, (_, kind, version, _, _, line) in enumerate(entries, first)
+    ]
+    _write(tx, key, added)
+    counts = _with(record, added)
+    sessions.save(tx, key, counts, lease)
+    return counts.last
+
+
+def _check(key: Key, record: Record, expect: int | None, lease: Lease | None) -> None:
+    holder = record.holder
+    if lease is not None and (holder is None or holder.token != lease.token):
+        raise lost(lease)
+    if lease is None and record.leased is not None:
+        raise held(record.leased)
+    if expect is not None and expect != record.shown.last:
+        raise conflict(key.text, expect, record.shown.last)
+
+
+def exchange(tx: Transaction, going: Collection[Key], coming: Mapping[Key, Sequence[Line]]) -> int:
+    """Remove sessions and load others; return how many entries were removed."""
+    removed = 0
+    for key in sorted(going, key=lambda key: key.text):  # of two at once, one waits for the other
+        removed += _remove(tx, key)[1]
+    for key, entries in coming.items():
+        _load(tx, key, entries)
+    return removed
+
+
+def _load(tx: Transaction, key: Key, entries: Sequence[Line]) -> None:
+    """Write the entries of another journal; see :meth:`Journal.load`."""
+    record = sessions.claim(tx, key) if entries else sessions.lock(tx, key)
+    if found := record.shown.last:
+        raise conflict(key.text, 0, found)
+    if not entries:
+        return
+    record = _ready(tx, key, record)
+    added: list[New] = [
+        (retired, seq, kind, version, record.now if time is None else time, line)
+        for seq, kind, version, time, retired, line in entries
+    ]
+    _write(tx, key, added)
+    counts = _with(record, added)
+    # A writer that knows a session that was deleted must see that this is another one.
+    counts = replace(counts, last=max(record.counts.last + 1, counts.last))
+    sessions.save(tx, key, counts, more=True)
+
+
+def change(tx: Transaction, key: Key, what: Change, seqs: Sequence[int]) -> int:
+    """Remove or retire entries; see :meth:`ThreadedJournal._change`."""
+    if what == "clear":
+        record, removed = _remove(tx, key)
+        return 0 if record.has_expired else removed
+    counts = sessions.lock(tx, key).shown
+    retired = 0  # how many are moved to the history, or, if it is negative, removed from it
+    if what == "trim":
+        end = min([*seqs, counts.last + 1])
+        sql = f"{DELETE} WHERE session = ? AND retired = 1 AND seq < ?"
+        live, retired = 0, -tx.execute(sql, [key.id, end]).rowcount if counts.last else 0
+    elif what == "retire":
+        retired = _change_rows(tx, RETIRE, key, counts, seqs, retired=False)
+        live = -retired
+    else:
+        live = -_change_rows(tx, DELETE, key, counts, seqs, retired=False)
+        if counts.retired:
+            retired = -_change_rows(tx, DELETE, key, counts, seqs, retired=True)
+    if live or retired:
+        now = replace(counts, live=counts.live + live, retired=counts.retired + retired)
+        sessions.save(tx, key, now)
+    return retired if what == "retire" else -live - retired
+
+
+def _remove(tx: Transaction, key: Key) -> tuple[Record, int]:
+    """Remove a session, damaged or not, with its lease; return it, and how many entries it had."""
+    try:
+        record = sessions.claim(tx, key)
+    except JournalDamagedError:
+        record = Record()
+    removed = _clear(tx, key, record.counts.last)
+    sessions.remove(tx, key)
+    return record, removed
+
+
+def purge(tx: Transaction, any_key: Key) -> int:
+    """Remove some sessions that have expired, if nobody has their lease; return how many."""
+    removed = 0
+    rows = [] if any_key.ttl is None else sessions.lock_expired(tx, any_key.ttl, PURGED)
+    for row in rows:
+        try:
+            key, record = sessions.read_row(row, any_key)
+        except JournalDamagedError as error:  # delete() removes it
+            log.warning("A session may have expired and is not removed: %s", error)
+            continue
+        _clear(tx, key, record.counts.last)
+        sessions.remove(tx, key)
+        removed += 1
+    return removed
+
+
+def _ready(tx: Transaction, key: Key, record: Record) -> Record:
+    """Return a locked session as its next entries find it: an expired one begins again."""
+    if record.has_expired:
+        _clear(tx, key, record.counts.last)
+        record = replace(record, counts=Counts())
+    return record if record.counts.last else sessions.begin(tx, key, record)
+
+
+def _with(record: Record, added: Sequence[New]) -> Counts:
+    """Return what is stored of a session after entries were added."""
+    counts, times = record.counts, [entry[4] for entry in added]
+    retired = sum(entry[0] for entry in added)
+    return replace(
+        counts,
+        last=added[-1][1],
+        live=counts.live + len(added) - retired,
+        retired=counts.retired + retired,
+        version=max(counts.version, *(entry[3] for entry in added)),
+        created=counts.created or min(times),
+        updated=max(times),
+        written=record.now,
+    )
+
+
+def _write(tx: Transaction, key: Key, entries: Sequence[New]) -> None:
+    """Add rows of entries to a locked session."""
+    start = checksum(key.text)
+    rows = []
+    for retired, seq, kind, version, time, data in entries:
+        stored = _to_text(kind, key)
+        # The numbers are not part of the text: checking a session takes half the time.
+        seal = crc32(data.encode(), _start_of(stored, start)) + seq + version + time
+        seal += retired * RETIRED
+        rows.append((key.id, int(retired), seq, stored, version, time, seal, data))
+    tx.add_entries(rows)
+
+
+def _change_rows(
+    tx: Transaction, sql: str, key: Key, counts: Counts, seqs: Collection[int], *, retired: bool
+) -> int:
+    """Run a statement for entries of a locked session; return how many it changed."""
+    known = sorted(seq for seq in {*seqs} if 0 < seq <= counts.last)
+    changed = 0
+    for at in range(0, len(known), NAMED):
+        part = known[at : at + NAMED]
+        where = f"session = ? AND retired = ? AND seq IN ({', '.join('?' * len(part))})"
+        params = [key.id, int(retired), *part]
+        changed += tx.execute(f"{sql} WHERE {where}", params).rowcount
+    return changed
+
+
+def _clear(tx: Transaction, key: Key, last: int) -> int:
     """Remove all entries of a locked session; return how many.
 
     No session that is created later gets their numbers, or one up to ``last``.
@@ -163,101 +331,9 @@ def clear(tx: Transaction, key: Key, last: int) -> int:
     return removed
 
 
-def _change(
-    tx: Transaction, sql: str, key: Key, counts: Counts, seqs: Collection[int], *, retired: int
-) -> int:
-    known = sorted(seq for seq in {*seqs} if 0 < seq <= counts.last)
-    changed = 0
-    for start in range(0, len(known), NAMED):
-        part = known[start : start + NAMED]
-        among = ", ".join("?" * len(part))
-        where = f"WHERE session = ? AND retired = ? AND seq IN ({among})"
-        changed += tx.execute(f"{sql} {where}", [key.id, retired, *part]).rowcount
-    return changed
-
-
-def _select(
-    tx: Transaction,
-    key: Key,
-    counts: Counts,
-    after: int,
-    size: int,
-    more: str = "",
-    *,
-    history: bool = False,
-) -> Cursor:
-    """Select seq, kind, checksum without version and time, and data; with more, retired too."""
-    sql, params = "", list[int]()
-    for retired in (0, 1) if history else (0,):
-        flag = f", {retired}{more}" if more else ""
-        sql += " UNION ALL " if sql else ""
-        sql += f"SELECT seq, kind, checksum - version - time - {retired * RETIRED}, data{flag} "
-        sql += f"FROM entries WHERE session = ? AND retired = {retired} AND seq > ?"
-        params += [key.id, min(max(after, 0), counts.last)]
-    return tx.execute(f"{sql} ORDER BY seq LIMIT ?", [*params, size])
-
-
-class _Checker:
-    """Checks rows of a session in order: that each is what was written.
-
-    Attributes:
-        at: The number of the last row that was checked.
-        kinds: The kinds that were checked, by how they are stored.
-    """
-
-    def __init__(self, key: Key, after: int = 0) -> None:
-        self.at = max(after, 0)
-        self.kinds: dict[str, str] = {}
-        self._key = key
-        self._start = checksum(key.text)
-        self._starts: dict[str, int] = {}  # of checksums, by kind
-
-    def _start_of(self, stored: str) -> int:
-        if stored not in self._starts:
-            self._starts[stored] = crc32(stored.encode() + b"\0", self._start)
-            self.kinds[stored] = sys.intern(_from_text(stored))
-        return self._starts[stored]
-
-    def seal(self, stored: str, data: str) -> int:
-        """Return the checksum of an entry, to which its numbers are added.
-
-        They are not part of the text: checking the entries of a session takes half the time.
-        """
-        return crc32(data.encode(), self._start_of(stored))
-
-    def check(self, rows: Sequence[Row], last: int) -> None:
-        """Check the next rows.
-
-        Raises:
-            JournalDamagedError: One is damaged; ``at`` is the number of the one before it.
-        """
-        at, starts = self.at, self._starts
-        for seq, stored, found, data in rows:
-            if stored not in starts:
-                self._start_of(stored)
-            right = crc32(data.encode(), starts[stored]) + seq == found
-            if not right or not at < seq <= last:  # a damaged tree leads elsewhere
-                self.at = at
-                raise damaged(self._key.text, seq, f"the {self._key.place}")
-            at = seq
-        self.at = at
-
-    @contextmanager
-    def reading(self, tx: Transaction) -> Iterator[None]:
-        """Raise the errors of a damaged database as those of this session."""
-        try:
-            yield
-        except JournalError:
-            raise
-        except (ValueError, OverflowError, TypeError, AttributeError) as error:  # other types
-            raise self._broken() from error
-        except Exception as error:
-            if not tx.is_damage(error):
-                raise
-            raise self._broken() from error
-
-    def _broken(self) -> JournalDamagedError:
-        return self._key.damaged(f"what comes after entry {self.at} cannot be read")
+def _start_of(stored: str, start: int) -> int:
+    """Return what the checksum of an entry of a kind begins with."""
+    return crc32(stored.encode() + b"\0", start)
 
 
 def _to_text(kind: str, key: Key) -> str:

@@ -3,31 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TypeVar
 
 from agent_brain.common.secrets import get_logger
-from agent_brain.memories.errors import JournalDamagedError, JournalError
-from agent_brain.memories.journal.base import PAGE, SessionRecord
-from agent_brain.memories.journal.checks import (
-    as_list,
-    checked_after,
-    checked_seqs,
-    checked_session,
-    checked_size,
-    to_lines,
-    to_loaded_lines,
-)
-from agent_brain.memories.journal.entry import Entry, Lines, Rows, from_milliseconds
-from agent_brain.memories.journal.lease import Holder, Lease
-from agent_brain.memories.journal.sql import entries as stored
-from agent_brain.memories.journal.sql import sessions, writing
-from agent_brain.memories.journal.sql.database import Database, Kind, Transaction
-from agent_brain.memories.journal.sql.sessions import Counts, Key
-from agent_brain.memories.journal.threaded import ThreadedJournal
+from agent_brain.memories.errors import JournalError
+from agent_brain.memories.journal.base import SessionRecord
+from agent_brain.memories.journal.entry import Line, Lines, from_milliseconds
+from agent_brain.memories.journal.lease import Lease
+from agent_brain.memories.journal.sql import entries, sessions
+from agent_brain.memories.journal.sql.database import Database, Transaction
+from agent_brain.memories.journal.sql.entries import Page
+from agent_brain.memories.journal.sql.sessions import Key
+from agent_brain.memories.journal.threaded import Change, ThreadedJournal
 
-T = TypeVar("T")
 log = get_logger(__name__)
 PURGE_EVERY = 60.0  # seconds, if sessions last long
 
@@ -57,217 +46,110 @@ class SQLJournal(ThreadedJournal):
         self._ttl = ttl
         self._purge_due = 0.0
 
+    def _key(self, session: str) -> Key:
+        key = Key(session, self._place, self._ttl)
+        _ = key.id  # refuses what cannot be stored
+        return key
+
+    def _open(self) -> None:
+        self._database.open()
+        if not self.readonly:
+            self._purge_if_due()
+
     # Entries
 
-    async def append(
-        self,
-        session: str,
-        entries: Sequence[Entry],
-        *,
-        expect: int | None = None,
-        lease: Lease | None = None,
+    def _append(
+        self, session: str, lines: Sequence[Line], expect: int | None, lease: Lease | None
     ) -> int:
-        """See :meth:`Journal.append`."""
-        key = self._key(session, writing=True)
-        given = as_list(entries)
-        checked_seqs([] if expect is None else [expect])
-
-        def append() -> int:
-            lines = to_lines(given)
-
-            def work(tx: Transaction, *, again: bool = False) -> int:
-                return writing.append(tx, key, lines, expect, lease, again=again)
-
-            again = None if expect is None else partial(work, again=True)
-            last = self._database.run("write", work, again)
-            self._purge_if_due()
-            return last
-
-        return await self._call(append, session)
-
-    async def read(self, session: str, after: int = 0, *, history: bool = False) -> list[Entry]:
-        """See :meth:`Journal.read`."""
         key = self._key(session)
-        checked_after(after)
 
-        def read(tx: Transaction) -> list[Entry]:
-            return stored.read(tx, key, sessions.find(tx, key).shown, after, history=history)
+        last = self._database.run("write", lambda tx: entries.append(tx, key, lines, expect, lease))
+        self._purge_if_due()
+        return last
 
-        return await self._do("read", read, session)
+    def _pages(
+        self, session: str, after: int, size: int, *, history: bool, whole: bool
+    ) -> Iterator[Lines]:
+        key, run = self._key(session), self._database.run
 
-    async def pages(
-        self, session: str, after: int = 0, *, history: bool = False, size: int = PAGE
-    ) -> AsyncGenerator[Sequence[Entry], None]:
-        """See :meth:`Journal.pages`; each page is the state of the session when it is read.
+        def read(do: Callable[[Callable[[Transaction], Page]], Page]) -> Iterator[Lines]:
+            return entries.pages(do, key, after, size, history=history, whole=whole)
 
-        Raises:
-            JournalDamagedError: See :meth:`Journal.pages`.
-            JournalError: The session was removed between two pages.
-        """
+        if whole:
+            return iter(run("read", lambda tx: [*read(lambda work: work(tx))]))
+        return read(partial(run, "read"))
+
+    def _last(self, session: str) -> int:
         key = self._key(session)
-        checked_after(after)
-        checked_size(size)
-        first, at, found = None, after, 0
-        while True:
-            counts, page, damage = await self._read_page(key, at, size, history=history)
-            first = first or counts
-            if (counts.base, counts.created) != (first.base, first.created):
-                raise JournalError(
-                    f"Session {session!r} in the {self._place} was removed while it was read"
-                )
-            if page:
-                yield page
-                at, found = page[-1].seq, found + len(page)
-            if damage is not None and len(page) < size:
-                raise damage
-            if len(page) < size:
-                break
-        if after <= 0 and counts == first:
-            stored.check_count(key, counts, found, history=history)
+        return self._database.run("read", lambda tx: sessions.find(tx, key).shown.last)
 
-    async def _read_page(
-        self, key: Key, after: int, size: int, *, history: bool
-    ) -> tuple[Counts, Lines, JournalDamagedError | None]:
-        """Return the session, the next entries up to a damage, and its error."""
-
-        def read(tx: Transaction) -> tuple[Counts, Lines, JournalDamagedError | None]:
-            try:
-                counts = sessions.find(tx, key).shown
-            except Exception as error:  # its entries have checksums of their own
-                if not isinstance(error, JournalDamagedError) and not tx.is_damage(error):
-                    raise
-                counts = Counts(last=stored.UNKNOWN)
-            found, damage = stored.read_page(tx, key, counts, after, size, history=history)
-            if damage is None and counts.last == stored.UNKNOWN:
-                last = found[-1].seq if found else after
-                damage = key.damaged(
-                    f"its row is damaged or missing: what came after entry {last} is unknown"
-                )
-            return counts, found, damage
-
-        return await self._do("read", read, key.text)
-
-    async def rows(self, session: str, after: int = 0, *, history: bool = False) -> Rows:
-        """See :meth:`Journal.rows`."""
-        if history:
-            return await super().rows(session, after, history=True)
+    def _change(self, session: str, change: Change, seqs: Sequence[int], *, scrub: bool) -> int:
         key = self._key(session)
-        checked_after(after)
 
-        def read(tx: Transaction) -> Rows:
-            return stored.read_rows(tx, key, sessions.find(tx, key).shown, after)
+        def work(tx: Transaction) -> int:
+            return entries.change(tx, key, change, seqs)
 
-        return await self._do("read", read, session)
+        if change == "clear":
+            return self._remove(work, scrub=scrub, again=False, vacuum=True)
+        # Numbers are not used again, so that doing it twice removes nothing else.
+        return self._remove(work, scrub=scrub, again=True)
 
-    async def last(self, session: str) -> int:
-        """See :meth:`Journal.last`."""
-        key = self._key(session)
-        return await self._do("read", lambda tx: sessions.find(tx, key).shown.last, session)
+    def _exchange(self, remove: Sequence[str], add: Mapping[str, Sequence[Line]]) -> None:
+        going = [self._key(session) for session in remove]
+        coming = {self._key(session): lines for session, lines in add.items()}
+        self._remove(lambda tx: entries.exchange(tx, going, coming), scrub=True, again=False)
 
-    async def delete(
-        self, session: str, seqs: Collection[int] | None = None, *, scrub: bool = True
+    def _remove(
+        self, work: Callable[[Transaction], int], *, scrub: bool, again: bool, vacuum: bool = False
     ) -> int:
-        """See :meth:`Journal.delete`; the class says what scrubbing does."""
-        if seqs is None:
-            return await self._remove(session, writing.remove_session, scrub=scrub, whole=True)
-        work = partial(writing.remove_entries, seqs=checked_seqs(seqs))
-        return await self._remove(session, work, scrub=scrub)
+        """Do what returns how many entries it has removed, and leave no copy if ``scrub``."""
 
-    async def retire(self, session: str, seqs: Collection[int]) -> int:
-        """See :meth:`Journal.retire`."""
-        work = partial(writing.retire_entries, seqs=checked_seqs(seqs))
-        return await self._remove(session, work, scrub=False)
-
-    async def trim(self, session: str, before: int | None = None, *, scrub: bool = False) -> int:
-        """See :meth:`Journal.trim`."""
-        checked_seqs([] if before is None else [before])
-        work = partial(writing.trim_history, before=before)
-        return await self._remove(session, work, scrub=scrub)
-
-    async def _remove(
-        self,
-        session: str,
-        work: Callable[[Transaction, Key], int],
-        *,
-        scrub: bool,
-        whole: bool = False,
-    ) -> int:
-        key = self._key(session, writing=True)
-
-        def removing(tx: Transaction) -> int:
-            removed = work(tx, key)
+        def remove(tx: Transaction) -> int:
+            removed = work(tx)
             if scrub and removed:
                 self._database.note_removal(tx)
             return removed
 
-        def remove() -> int:
-            # Numbers are not used again, so that doing it twice removes nothing else.
-            removed = self._database.run("write", removing, None if whole else removing)
-            if scrub:
-                self._database.scrub(removed=bool(removed or whole))
-            return removed
-
-        return await self._call(remove, session)
-
-    async def exchange(self, remove: Collection[str], add: Mapping[str, Sequence[Entry]]) -> None:
-        """See :meth:`Journal.exchange`."""
-        going = [self._key(key, writing=True) for key in remove]
-        coming = {self._key(key, writing=True): as_list(some) for key, some in add.items()}
-
-        def exchange() -> None:
-            lines = {key: to_loaded_lines(some) for key, some in coming.items()}
-
-            def work(tx: Transaction) -> int:
-                removed = writing.exchange(tx, going, lines)
-                if removed:
-                    self._database.note_removal(tx)
-                return removed
-
-            removed = self._database.run("write", work)
-            self._database.scrub(removed=bool(removed))
-
-        await self._call(exchange, next(iter(add), None))
+        removed = self._database.run("write", remove, again=again)
+        if scrub:
+            self._database.scrub(removed=vacuum or removed > 0)
+        return removed
 
     # Sessions
 
-    async def sessions(self, prefix: str = "") -> list[str]:
-        """See :meth:`Journal.sessions`."""
-        return [record.key for record in await self.records(prefix)]
-
-    async def records(self, prefix: str = "") -> list[SessionRecord]:
-        """See :meth:`Journal.records`."""
+    def _records(self, prefix: str) -> list[SessionRecord]:
         start = self._key(prefix)
 
         def read(tx: Transaction) -> list[SessionRecord]:
             return [
-                _about(key, record.counts)
+                SessionRecord(
+                    key.text,
+                    from_milliseconds(record.counts.created),
+                    from_milliseconds(record.counts.updated),
+                    record.counts.live + record.counts.retired,
+                    record.counts.last,
+                )
                 for key, record in sessions.every(tx, start)
                 if not record.has_expired
             ]
 
-        return await self._do("read", read)
+        return self._database.run("read", read)
 
-    async def purge(self) -> int:
-        """See :meth:`Journal.purge`."""
-        self._check_writable()
+    def _purge(self) -> int:
+        total = removed = self._purge_some(scrub=True)
+        while removed == entries.PURGED:
+            removed = self._purge_some(scrub=True)
+            total += removed
+        if total:
+            self._database.scrub(removed=True)
+        return total
 
-        def purge() -> int:
-            removed = total = self._purge(scrub=True)
-            while removed == writing.PURGED:
-                removed = self._purge(scrub=True)
-                total += removed
-            if total:
-                self._database.scrub(removed=True)
-            return total
-
-        return await self._call(purge)
-
-    def _purge(self, *, scrub: bool = False) -> int:
+    def _purge_some(self, *, scrub: bool = False) -> int:
         """Remove some sessions that have expired; return how many."""
 
         def purge(tx: Transaction) -> int:
             sessions.remove_unused(tx)
-            removed = writing.purge(tx, self._key(""))
+            removed = entries.purge(tx, self._key(""))
             if removed and scrub:
                 self._database.note_removal(tx)
             return removed
@@ -280,24 +162,19 @@ class SQLJournal(ThreadedJournal):
             return
         self._purge_due = time.monotonic() + min(PURGE_EVERY, self._ttl / 1000)
         try:
-            self._purge()
+            self._purge_some()
         except JournalError as error:
             log.warning("Sessions that have expired could not be removed yet: %s", error)
 
-    # For the base class
+    # Leases
 
-    def _open(self) -> None:
-        self._database.open()
-        if not self.readonly:
-            self._purge_if_due()
-
-    def _take(self, lease: Lease, over: str | None) -> Holder | None:
+    def _take(self, lease: Lease, over: str | None) -> Lease | None:
         key = self._key(lease.session)
 
-        def take(tx: Transaction) -> Holder | None:
+        def take(tx: Transaction) -> Lease | None:
             return sessions.take_lease(tx, key, lease, over)
 
-        return self._database.run("lease", take, take)
+        return self._database.run("lease", take, again=True)
 
     def _give(self, lease: Lease) -> None:
         key = self._key(lease.session)
@@ -315,22 +192,3 @@ class SQLJournal(ThreadedJournal):
 
     def _disconnect(self) -> None:
         self._database.close()
-
-    # Private
-
-    def _key(self, session: str, *, writing: bool = False) -> Key:
-        if writing:
-            self._check_writable()
-        key = Key(checked_session(session), self._place, self._ttl)
-        _ = key.id  # refuses what cannot be stored
-        return key
-
-    async def _do(
-        self, kind: Kind, work: Callable[[Transaction], T], session: str | None = None
-    ) -> T:
-        return await self._call(lambda: self._database.run(kind, work), session)
-
-
-def _about(key: Key, counts: Counts) -> SessionRecord:
-    created, updated = from_milliseconds(counts.created), from_milliseconds(counts.updated)
-    return SessionRecord(key.text, created, updated, counts.live + counts.retired, counts.last)

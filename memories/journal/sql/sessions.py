@@ -11,7 +11,7 @@ from zlib import crc32
 from agent_brain.memories.errors import JournalDamagedError, JournalError
 from agent_brain.memories.journal.base import damaged_session
 from agent_brain.memories.journal.entry import checksum
-from agent_brain.memories.journal.lease import Holder, Lease, Owner
+from agent_brain.memories.journal.lease import Lease, Owner
 from agent_brain.memories.journal.sql.database import Row, Transaction
 
 INDEXED = 256  # bytes of a key: some databases have no index of long ones
@@ -99,7 +99,7 @@ class Record:
     """
 
     counts: Counts = Counts()
-    holder: Holder | None = None
+    holder: Lease | None = None
     now: int = 0
     has_expired: bool = False
 
@@ -109,7 +109,7 @@ class Record:
         return Counts() if self.has_expired else self.counts
 
     @property
-    def leased(self) -> Holder | None:
+    def leased(self) -> Lease | None:
         """Who has the lease, if it has not ended."""
         return self.holder if self.holder is not None and self.holder.seconds > 0 else None
 
@@ -240,7 +240,7 @@ def milliseconds(lease: Lease) -> int:
     return round(lease.seconds * 1000)
 
 
-def take_lease(tx: Transaction, key: Key, lease: Lease, over: str | None) -> Holder | None:
+def take_lease(tx: Transaction, key: Key, lease: Lease, over: str | None) -> Lease | None:
     """Store a lease; see :meth:`Journal._take_lease`."""
     holder = claim(tx, key).leased
     if holder is not None and holder.token not in (over, lease.token):
@@ -291,7 +291,9 @@ def _read(row: Row, key: Key) -> Record:
     counts = Counts(*values)
     if stored != key.stored or seal != counts.seal(key.text):
         raise key.damaged("the checksum of its row is wrong")
-    holder = None if lease is None else Holder(Owner.from_text(owner), lease, left / 1000)
+    holder = None
+    if lease is not None:
+        holder = Lease(key.text, Owner.from_text(owner), left / 1000, lease)
     expired = key.ttl is not None and counts.last > 0 and now - counts.written >= key.ttl
     return Record(counts, holder, now, expired)
 

@@ -1,10 +1,1 @@
 """A journal in a SQLite file."""
-
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-from agent_brain.common.lazy_exports import lazy_exports
-
-if TYPE_CHECKING or not lazy_exports(globals()):
-    from agent_brain.memories.journal.sqlite.journal import SQLiteJournal as SQLiteJournal

@@ -199,12 +199,7 @@ class SQLiteDatabase(Database):
             raise corrupt("its tables are not those of a journal")
         return False
 
-    def run(
-        self,
-        kind: Kind,
-        work: Callable[[Transaction], T],
-        again: Callable[[Transaction], T] | None = None,
-    ) -> T:
+    def run(self, kind: Kind, work: Callable[[Transaction], T], *, again: bool = False) -> T:
         """See :meth:`Database.run`."""
         leasing = kind == "lease"
         with self._beside_lock if leasing else self._lock, self._explained():

@@ -9,17 +9,15 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError
+from agent_brain.memories.errors import MemoryDefinitionError
 from agent_brain.memories.journal.base import Journal
-from agent_brain.memories.journal.checks import checked_seconds
-from agent_brain.memories.journal.server_options import ttl_milliseconds
+from agent_brain.memories.journal.checks import check_timeout, ttl_milliseconds
 from agent_brain.memories.journal.sql.database import Transaction
 from agent_brain.memories.journal.sql.journal import SQLJournal
 from agent_brain.memories.journal.sqlite.database import IN_RAM, SQLiteDatabase
 from agent_brain.memories.journal.sqlite.errors import is_damage
 
 Durability: TypeAlias = Literal["disk", "os", "memory"]
-MOST_BUSY = 10.0**6  # seconds
 
 
 class SQLiteJournal(SQLJournal):
@@ -71,10 +69,10 @@ class SQLiteJournal(SQLJournal):
                 "readonly= and accept_loss= are for files: ':memory:' is new"
             )
         self.durability = _durability(self.path, durability)
-        patience = _busy_timeout(busy_timeout)
+        check_timeout("busy_timeout", busy_timeout, least=0)
         self._file = SQLiteDatabase(
             self.path,
-            patience,
+            busy_timeout,
             readonly=readonly,
             synchronous="FULL" if self.durability == "disk" else "NORMAL",
             accept_loss=accept_loss,
@@ -82,7 +80,7 @@ class SQLiteJournal(SQLJournal):
         super().__init__(
             self._file,
             at_once=1,
-            patience=patience,
+            patience=busy_timeout,
             ttl=ttl_milliseconds(ttl),
             readonly=readonly,
         )
@@ -92,7 +90,7 @@ class SQLiteJournal(SQLJournal):
 
     async def readable_sessions(self) -> list[str]:
         """Return the keys that can be found in a damaged file; for ``salvage()``."""
-        return sorted(await self._do("read", _readable_keys))
+        return sorted(await self._call(lambda: self._database.run("read", _readable_keys)))
 
     def same_as(self, other: Journal) -> bool:
         """See :meth:`Journal.same_as`; two objects may use one file."""
@@ -138,10 +136,3 @@ def _path(path: object) -> str:
             f"SQLiteJournal takes the path of a file, or {IN_RAM!r}, not {path!r}"
         )
     return text if text == IN_RAM else str(Path(text).absolute())
-
-
-def _busy_timeout(seconds: float) -> float:
-    try:
-        return checked_seconds("busy_timeout", seconds, least=0, most=MOST_BUSY)
-    except MemoryUseError as error:
-        raise MemoryDefinitionError(f"SQLiteJournal: {error}") from None

@@ -171,7 +171,7 @@ async def test_a_connection_to_redis_that_breaks(
                 assert await live(run, RedisJournal(url, prefix=prefix)) is None
             async with RedisJournal(url, prefix=prefix) as journal:
                 await run.check(journal, payments, failed=error is not None)
-    assert failed
+    assert failed or how == "after"  # an append that was done is found by reading
 
 
 # Servers

@@ -21,7 +21,7 @@ from agent_brain.memories import (
     RamJournal,
     SQLiteJournal,
 )
-from agent_brain.memories.journal.lease import Holder, Lease
+from agent_brain.memories.journal.lease import Lease
 from agent_brain.states.events import ActionFinished
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action
@@ -83,7 +83,7 @@ class KeepsLeases(SQLiteJournal):
 
     loses = False
 
-    async def _take_lease(self, lease: Lease, *, over: str | None = None) -> Holder | None:
+    async def _take_lease(self, lease: Lease, *, over: str | None = None) -> Lease | None:
         holder = await super()._take_lease(lease, over=over)
         if self.loses:
             raise JournalError("no answer")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,11 +15,11 @@ import pytest
 
 from agent_brain.memories import Entry, JournalError, SQLiteJournal
 from agent_brain.memories.errors import JournalDamagedError
-from agent_brain.memories.journal.entry import to_line
+from agent_brain.memories.journal.entry import Rows, to_line
 from agent_brain.memories.journal.sql import sessions
 from agent_brain.memories.journal.sql.database import Transaction
-from agent_brain.memories.journal.sql.entries import check_count, read_page, read_rows
-from agent_brain.memories.journal.sql.sessions import Counts, Key
+from agent_brain.memories.journal.sql.entries import pages
+from agent_brain.memories.journal.sql.sessions import Key
 from agent_brain.memories.journal.sqlite.database import SQLiteDatabase
 from tests.support.thorough import first_of
 
@@ -93,29 +94,21 @@ def keys_are_right(db: SQLiteDatabase, written: dict[str, list[Entry]]) -> bool:
 
 def pages_are_right(db: SQLiteDatabase, key: Key, entries: list[Entry]) -> bool:
     found: list[Entry] = []
-
-    def read(tx: Transaction) -> tuple[Counts, Sequence[Entry], JournalDamagedError | None]:
-        counts, after = sessions.find(tx, key).counts, found[-1].seq if found else 0
-        return counts, *read_page(tx, key, counts, after, 4, history=True)
-
-    while True:
-        done = attempt(db, read)
-        if done is None:
-            return False
-        counts, page, error = done
-        found += page
-        assert found == [entry for entry in entries if entry in found]
-        if error is not None:
-            return False
-        if len(page) < 4:
-            with suppress(JournalDamagedError):
-                check_count(key, counts, len(found), history=True)
-                assert found == entries
-            return found == entries
+    whole = False
+    with suppress(JournalError):
+        for page in pages(partial(db.run, "read"), key, 0, 4, history=True):
+            found += page
+            assert found == [entry for entry in entries if entry in found]
+        whole = True
+    assert not whole or found == entries
+    return whole
 
 
 def all_is_right(db: SQLiteDatabase, key: Key, entries: list[Entry]) -> bool:
-    rows = attempt(db, lambda tx: read_rows(tx, key, sessions.find(tx, key).counts, 0))
+    def read(tx: Transaction) -> Rows:
+        return Rows.of_pages(pages(lambda work: work(tx), key, 0, 1000, history=False))
+
+    rows = attempt(db, read)
     live = [(e.seq, e.kind, to_line(e.data)) for e in entries if not e.retired]
     assert rows is None or [*rows] == live
     last = attempt(db, lambda tx: sessions.find(tx, key).counts.last)

@@ -162,7 +162,7 @@ async def test_a_call_is_done_or_raises(schema, monkeypatch, name, call) -> None
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_reading_is_tried_again(schema, monkeypatch) -> None:
     terminator = Terminator(monkeypatch)
-    monkeypatch.setattr("agent_brain.memories.journal.sql.entries.PAGE", 2)
+    monkeypatch.setattr("agent_brain.memories.journal.threaded.READ", 2)
     async with PostgresJournal(URL, schema=schema) as journal:
         await journal.delete("s")
         await journal.append("s", [Entry("a", n) for n in range(5)])
@@ -227,7 +227,7 @@ async def test_a_memory_finds_out_whether_it_was_written(schema, proxy, how) -> 
     async with PostgresJournal(through(proxy), schema=schema) as journal:
         memory = MessagesMemory(journal=journal, session=session)
         await memory.update([Message.user("one", id="one")])
-        proxy.at, proxy.how, proxy.times = b"COMMIT\0", how, 2
+        proxy.at, proxy.how, proxy.times = b"COMMIT\0", how, 3
         with pytest.raises(JournalError):
             await memory.update([Message.assistant("two", id="two")])
         await memory.update([Message.assistant("three", id="three")])

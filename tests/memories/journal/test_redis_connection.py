@@ -130,7 +130,7 @@ async def test_a_memory_knows_what_an_interrupted_append_has_written(
 ) -> None:
     memory = MessagesMemory(journal=journal)
     await memory.update([Message.user("one", id="1")])
-    proxy.cut, proxy.times = when, 2
+    proxy.cut, proxy.times = when, 3
     with pytest.raises(JournalError):
         await memory.update([Message.user("two", id="2")])
     await memory.update([Message.user("two", id="2")])

@@ -9,7 +9,7 @@ import redis
 
 from agent_brain.memories import Entry, JournalError, RedisJournal
 from agent_brain.memories.errors import JournalDamagedError
-from agent_brain.memories.journal.redis.keys import Keys
+from agent_brain.memories.journal.redis.entries import Keys
 from tests.support.redis_server import URL, journal_prefix, redis_url
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyncio"])]

@@ -294,7 +294,7 @@ async def test_options_in_the_url_do_not_change_what_the_journal_reads() -> None
 
 
 def test_logs_name_no_password(anyio_backend: str, caplog: pytest.LogCaptureFixture) -> None:
-    from agent_brain.memories.journal.redis.opening import log
+    from agent_brain.memories.journal.redis.server import log
 
     with caplog.at_level(logging.WARNING):
         log.warning("redis://user:%s@localhost", PASSWORD)

@@ -83,7 +83,7 @@ async def test_a_list_that_is_left_halfway_does_not_block_writing(journal: SQLit
     for number in range(3):
         await journal.append(f"t{number}", [Entry("k", 1)])
     with pytest.raises(TypeError) as kept:
-        await journal._do("read", halfway)
+        await journal._call(lambda: journal._database.run("read", halfway))
     async with SQLiteJournal(journal.path) as other:
         await other.append("other", [Entry("k", 1)])
     await journal.append("s", [Entry("k", 4)])
