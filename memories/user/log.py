@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from agent_brain.memories.message import Message
 from agent_brain.memories.recall.results import Recalled
-from agent_brain.memories.recall.tenant import Scope
+from agent_brain.memories.recall.search import Scope
 from agent_brain.memories.runs.work import EMBEDDING
 from agent_brain.memories.store.events import Added, Change, Removed
 from agent_brain.memories.store.filters import Query
@@ -128,7 +128,7 @@ class UserLog(VectorMemory):
                 return await self._recall(query, k, Query(where=where), sessions=sessions)
 
             def apart(item_id: str) -> bool:
-                found = None if item_id.partition(":")[0] in left_out else sessions.find(item_id)[1]
+                found = None if item_id.startswith(left_out) else sessions.find(item_id)[1]
                 return found is not None and where(found)
 
             return await self._recall(query, k, where=apart, sessions=sessions)
