@@ -28,13 +28,13 @@ from agent_brain.memories.user.facts import (
 )
 from agent_brain.memories.user.origins import (
     LEAST_WORDS,
+    data_in,
     has_quote,
     origin_of,
     own_words,
     speaker_of,
     words_of,
 )
-from agent_brain.memories.user.quoting import data_in
 from agent_brain.memories.user.stating import said_in, states
 from agent_brain.memories.user.wording import Said, lowered, said_by
 
@@ -84,23 +84,6 @@ class Draft(BaseModel, frozen=True, extra="ignore"):
     valid_from: AwareDatetime | None = None
     valid_to: AwareDatetime | None = None
     expires_at: AwareDatetime | None = None
-
-    def as_fact(self, sources: tuple[Source, ...], origin: Origin, now: datetime) -> Fact:
-        """Return the fact with what was found out about it.
-
-        Args:
-            sources: The messages that say so.
-            origin: Whose words it rests on.
-            now: The time; it was said by then.
-
-        Raises:
-            ValidationError: A field makes no sense.
-        """
-        said_at = max((each.at for each in sources if each.at is not None), default=now)
-        stated = self.model_dump(exclude={"sources"}, exclude_none=True)
-        return Fact(
-            **stated, sources=sources, origin=origin, said_at=min(said_at, now), recorded_at=now
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +158,7 @@ def checked_fact(
     """
     cited = [(batch.by_id.get(each.message), each.quote) for each in draft.sources]
     messages = [(message, quote) for message, quote in cited if message is not None]
-    if not cited or len(messages) < len(cited):
+    if len(messages) < len(cited) or not (cited or batch.by == "program"):
         return Refusal(draft.text, "no source")
     if any(not quote.strip() or not has_quote(m.content, quote) for m, quote in messages):
         return Refusal(draft.text, "not quoted")
@@ -183,16 +166,18 @@ def checked_fact(
     found = [origin for origin in origins if origin is not None]
     if len(found) < len(origins):
         return Refusal(draft.text, "recalled")
-    origin = max(found, key=lambda each: (each.rank, each))  # who is trusted least
-    if origin in OWN:
+    # who is trusted least
+    origin = max(found, key=lambda each: (each.rank, each), default=Origin.PROGRAM)
+    if origin is Origin.USER:
         origin = _own_origin(draft, messages, batch)
+    stated = draft.model_dump(exclude={"sources"}, exclude_none=True)
+    stated["replaces"] = tuple(i for i in draft.replaces if i in known)
+    if cited:
+        stated["slot"] = (draft.slot or "").strip() or None
     sources = tuple(_source(message, quote, batch) for message, quote in messages)
-    changes = {
-        "replaces": tuple(i for i in draft.replaces if i in known),
-        "slot": (draft.slot or "").strip() or None,
-    }
+    said_at = min(max((m.created_at for m, _ in messages), default=now), now)
     try:
-        return draft.model_copy(update=changes).as_fact(sources, origin, now)
+        return Fact(**stated, sources=sources, origin=origin, said_at=said_at, recorded_at=now)
     except ValidationError as error:
         if any(problem["type"] == INSTRUCTION for problem in error.errors()):
             return Refusal(draft.text, "instruction")

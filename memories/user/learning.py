@@ -27,7 +27,7 @@ from agent_brain.memories.user.checking import (
     held_as,
 )
 from agent_brain.memories.user.facts import LIVE, Again, Fact
-from agent_brain.memories.user.items import ReadUpTo
+from agent_brain.memories.user.known import ReadUpTo
 from agent_brain.memories.user.stating import said_in, says_something
 from agent_brain.memories.wrapper import offers
 

@@ -14,17 +14,11 @@ from agent_brain.memories.recall.results import Recalled
 from agent_brain.memories.recall.search import Scope
 from agent_brain.memories.runs.work import EMBEDDING
 from agent_brain.memories.store.events import Added, Change, Removed
-from agent_brain.memories.store.filters import Query
 from agent_brain.memories.store.removal import scrub
-from agent_brain.memories.user.facts import Again, Ended, Fact, resolve
-from agent_brain.memories.user.items import Block, ReadUpTo, as_message
-from agent_brain.memories.user.known import Known
+from agent_brain.memories.user.facts import Again, Fact, resolve
+from agent_brain.memories.user.known import Block, Known, ReadUpTo, as_message
 from agent_brain.memories.vector import VectorMemory
 from agent_brain.memories.views.base import View
-
-
-def _added(items: Sequence[BaseModel]) -> list[Change]:
-    return [Added([as_message(item) for item in items])] if items else []
 
 
 class UserLog(VectorMemory):
@@ -59,48 +53,46 @@ class UserLog(VectorMemory):
             plan: Called when all that is stored has been read, and again if another process writes
                 first. What it raises leaves all as it was.
         """
+
+        def exchanged() -> tuple[Sequence[str], Sequence[BaseModel]]:
+            made = plan()
+            read = {item.conversation for item in made if isinstance(item, ReadUpTo)}
+            before = self.known.items(ReadUpTo).items()
+            return [i for i, item in before if item.conversation in read], made
+
+        return await self.exchange(exchanged, forget=False)
+
+    async def exchange(
+        self,
+        plan: Callable[[], tuple[Sequence[str], Sequence[BaseModel]]],
+        *,
+        forget: bool = True,
+    ) -> Sequence[BaseModel]:
+        """Put items in the place of others in one append; return these.
+
+        Args:
+            plan: Returns the IDs of the messages that store the others, and the items; called as by
+                :meth:`write`.
+            forget: Whether the others are forgotten.
+        """
+        gone: Sequence[str] = ()
         made: Sequence[BaseModel] = ()
 
         def changes() -> list[Change]:
-            nonlocal made
-            made = plan()
-            read = {item.conversation for item in made if isinstance(item, ReadUpTo)}
-            gone = [i for i, item in self.known.items(ReadUpTo) if item.conversation in read]
-            return [*_added(made), *([Removed(gone)] if gone else [])]
-
-        await self._change(changes)
-        return made
-
-    async def exchange(self, plan: Callable[[], tuple[Sequence[str], Sequence[BaseModel]]]) -> None:
-        """Put items in the place of others in one append, and forget those.
-
-        Args:
-            plan: Returns the IDs of the messages that store those, and the items; called as by
-                :meth:`write`.
-        """
-        gone: Sequence[str] = ()
-
-        def changes() -> list[Change]:
-            nonlocal gone
-            gone, made = plan()
-            return [Removed(gone, forgotten=True), *_added(made)] if gone else []
-
-        await self._change(changes)
-        if gone:
-            await scrub(self)
-
-    async def _change(self, plan: Callable[[], list[Change]]) -> None:
-        """Write what ``plan`` returns when all that is stored has been read."""
-
-        def changes() -> list[Change]:
+            nonlocal gone, made
             self.known.look()
-            return plan()
+            gone, made = plan()
+            found: list[Change] = [Removed(gone, forgotten=forget)] if gone else []
+            return [*found, Added([as_message(item) for item in made])] if made else found
 
         await self._get_ready()
         await self._write("write()")
         await self.store.change(changes)
         self.known.look()
         await self._catch_up()
+        if gone and forget:
+            await scrub(self)
+        return made
 
     async def find(
         self,
@@ -122,16 +114,17 @@ class UserLog(VectorMemory):
         """
         with self.work_for(EMBEDDING):
             sessions = await self._together(tool_results=False) if scope == "tenant" else None
-            if sessions is not None and not sessions.parts:
-                return []
-            if sessions is None or not (left_out := sessions.holding(but)):
-                return await self._recall(query, k, Query(where=where), sessions=sessions)
+            left_out = () if sessions is None else sessions.holding(but)
 
-            def apart(item_id: str) -> bool:
-                found = None if item_id.startswith(left_out) else sessions.find(item_id)[1]
+            def accepted(item_id: str) -> bool:
+                if item_id.startswith(left_out):
+                    return False
+                found = (
+                    self.store.log.get(item_id) if sessions is None else sessions.find(item_id)[1]
+                )
                 return found is not None and where(found)
 
-            return await self._recall(query, k, where=apart, sessions=sessions)
+            return await self._recall(query, k, where=accepted, sessions=sessions)
 
     def facts(self) -> dict[str, Fact]:
         """Return all facts by ID, with what has become of each; after :meth:`look`."""
@@ -139,10 +132,9 @@ class UserLog(VectorMemory):
 
     def facts_at(self, moment: datetime) -> list[Fact]:
         """Return the facts that held at a moment, by what is known now; after :meth:`look`."""
-        ended = {i: each.at for each in self.known.all(Ended) for i in each.ids}
         begun = [fact for fact in self.known.all(Fact) if fact.valid_from <= moment]
         again = [each for each in self.known.all(Again) if each.at <= moment]
-        held = resolve(begun, moment, ended, again)
+        held = resolve(begun, moment, self.known.ended, again)
         known = self.facts()
         current = (known[i] for i, fact in held.items() if fact.status == "current")
         return [fact for fact in current if fact.status != "claim"]
