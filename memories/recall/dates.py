@@ -73,8 +73,9 @@ def relative_spans(question: str, now: datetime) -> Iterator[Span]:
         yield Span(before.replace(day=1).toordinal(), before.toordinal(), MONTH_WEIGHT)
 
 
-def spans_of(dates: Iterable[Named], years: Collection[int]) -> list[Span]:
-    """Return the days of ``dates``; one without a year has days in each of ``years``."""
+def spans_of(question: str, years: Collection[int]) -> list[Span]:
+    """Return the days of :func:`named_dates`; one without a year has days in each of ``years``."""
+    dates = named_dates(question)
     found = [_span(y, m, d) for d, m, year in dates for y in (years if year is None else [year])]
     return [span for span in found if span is not None]
 

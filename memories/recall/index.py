@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,29 @@ if TYPE_CHECKING:
 VectorsOf: TypeAlias = Callable[[Sequence[str]], Mapping[str, NDArray[np.float32]]]
 NOTHING = 1e-6  # a smaller score is a rounding error
 LEAST_FIT = 1e-3  # so that messages are ranked even if none fits
+
+
+class Wanted(TypedDict, total=False):
+    """What is searched for besides the words of a question.
+
+    Attributes:
+        where: Only messages for whose ID it returns True; it is called for the best ones only,
+            until there are enough.
+        since: Only messages of that time or later.
+        until: Only messages of before that time.
+        min_score: Only messages with this score or a better one.
+        now: When the question is asked, to understand "yesterday" and "two weeks ago".
+        goal: The ID of the goal, which asks and answers nothing.
+        is_goal: Whether the question is the goal.
+    """
+
+    where: Callable[[str], bool] | None
+    since: datetime | None
+    until: datetime | None
+    min_score: float | None
+    now: datetime | None
+    goal: str | None
+    is_goal: bool
 
 
 @dataclass(frozen=True)
@@ -127,14 +150,8 @@ class RecallIndex:
         k: int = 10,
         *,
         cosines: Mapping[str, float] | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        where: Callable[[str], bool] | None = None,
-        now: datetime | None = None,
-        min_score: float | None = None,
-        goal: str | None = None,
-        is_goal: bool = False,
         vectors: VectorsOf = lambda _: {},
+        **wanted: Unpack[Wanted],
     ) -> list[Hit]:
         """Return the ``k`` messages that fit ``query`` best, best first; ties go to the newer.
 
@@ -149,29 +166,22 @@ class RecallIndex:
             cosines: By ID, of the vectors nearest to that of :meth:`dense_question` (at least
                 :data:`~agent_brain.memories.recall.scoring.NEAREST` of them, or all that there
                 are); without them words decide.
-            since: Only messages of that time or later.
-            until: Only messages of before that time.
-            where: Only messages for whose ID it returns True; it is called for the best ones only,
-                until there are ``k``.
-            now: When the question is asked, to understand "yesterday" and "two weeks ago".
-            min_score: Only messages with this score or a better one.
-            goal: The ID of the goal, which asks and answers nothing.
-            is_goal: Whether the query is the goal.
             vectors: Returns the unit vectors of messages, as far as they are known, by ID.
+            **wanted: What is asked when and where, and which messages may be returned.
         """
         with self._lock:
             if k < 1 or not self._rows:
                 return []
-            goal_row = None if goal is None else self._rows.get(goal)
-            evidence = self._evidence(query, cosines or {}, now, goal_row, is_goal=is_goal)
+            evidence = self._evidence(query, cosines or {}, wanted)
             total, parts, scale = self._scores(evidence, vectors)
             times = self._features["time"]
-            if since is not None:
+            if (since := wanted.get("since")) is not None:
                 total[~(times >= since.timestamp())] = -np.inf  # also if the time is unknown
-            if until is not None:
+            if (until := wanted.get("until")) is not None:
                 total[~(times < until.timestamp())] = -np.inf
-            if min_score is not None:
-                total[total < min_score] = -np.inf
+            if (least := wanted.get("min_score")) is not None:
+                total[total < least] = -np.inf
+            where = wanted.get("where")
             accept = None if where is None else lambda row: where(self._ids[row])
             return [
                 Hit(self._ids[row], float(total[row]), _added(row, parts, scale))
@@ -242,16 +252,10 @@ class RecallIndex:
 
         return precedence
 
-    def _evidence(
-        self,
-        query: str,
-        cosines: Mapping[str, float],
-        now: datetime | None,
-        goal: int | None,
-        *,
-        is_goal: bool,
-    ) -> Evidence:
-        question = questions.read(query, self._participants, self._features, now)
+    def _evidence(self, query: str, cosines: Mapping[str, float], wanted: Wanted) -> Evidence:
+        goal = self._rows.get(wanted.get("goal") or "")
+        is_goal = goal is not None and wanted.get("is_goal", False)
+        question = questions.read(query, self._participants, self._features, wanted.get("now"))
         lexical, senders = self._lexical, self._participants.numbers
         known = {self._rows[i]: cosine for i, cosine in cosines.items() if i in self._rows}
         order = self._features.order()
@@ -279,7 +283,7 @@ class RecallIndex:
             terms=lexical.numbers(question.terms),
             numerals=lexical.numbers(filter(HAS_DIGIT, question.terms)),
             goal=goal,
-            is_goal=is_goal and goal is not None,
+            is_goal=is_goal,
         )
 
 

@@ -11,14 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from agent_brain.memories.recall.dates import (
-    MONTHS,
-    Span,
-    closeness,
-    named_dates,
-    relative_spans,
-    spans_of,
-)
+from agent_brain.memories.recall.dates import MONTHS, Span, closeness, relative_spans, spans_of
 from agent_brain.memories.recall.features import Features, Labels
 from agent_brain.memories.recall.tokenizer import ASKING, ENGLISH, UNSPACED, runs, terms
 
@@ -183,7 +176,7 @@ def read(
         terms=tuple(term for term in found if term not in ASKING) or tuple(found),
         speaker=_speaker(question, mentions),
         asks_when=_ASKS_WHEN.match(question) is not None,
-        spans=spans + spans_of(named_dates(question), features.years()),
+        spans=spans + spans_of(question, features.years()),
         of_agent=bool((_OF_AGENT if asks(question) else _OF_AGENT_UNASKED).search(question)),
     )
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
 
 import anyio
 import anyio.to_thread
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from agent_brain.memories.recall.index import Hit, RecallIndex
+    from agent_brain.memories.recall.index import Hit, RecallIndex, Wanted
     from agent_brain.memories.vector import VectorMemory
 
 log = get_logger(__name__)
@@ -46,14 +45,8 @@ async def search(
     question: str,
     k: int,
     *,
-    where: Callable[[str], bool] | None = None,
-    since: datetime | None = None,
-    until: datetime | None = None,
-    now: datetime,
     patient: bool = True,
-    min_score: float | None = None,
-    goal: str | None = None,
-    is_goal: bool = False,
+    **wanted: Unpack[Wanted],
 ) -> list[Hit]:
     """Return the ``k`` messages that fit ``question`` best.
 
@@ -63,14 +56,8 @@ async def search(
         questions: The vectors of the last questions, which searches with one embedder may share.
         question: Any text.
         k: The most messages to return.
-        where: Only messages for whose ID this is true.
-        since: Only messages of this moment or later.
-        until: Only messages before this moment.
-        now: When the question is asked.
         patient: Call the embedder even if it failed the last time.
-        min_score: Only messages with this score or a better one.
-        goal: The ID of the goal, if it is here.
-        is_goal: Whether it is the question.
+        **wanted: As for :meth:`RecallIndex.search`.
 
     Raises:
         EmbedderMismatchError: The messages were embedded by another model.
@@ -85,28 +72,19 @@ async def search(
         if vector is not None:
             from agent_brain.memories.recall.scoring import NEAREST
 
-            filtered = where is not None or since is not None or until is not None
+            filtered = any(wanted.get(name) is not None for name in ("where", "since", "until"))
             count = max(NEAREST_FILTERED if filtered else NEAREST, k)
-            count = min(count + is_goal, len(index))  # the cosine of the goal is not counted
+            count += wanted.get("is_goal", False)  # whose cosine is not counted
+            count = min(count, len(index))
             cosines = {
                 prefix + message_id: cosine
                 for prefix, each in vectors.items()
-                for message_id, cosine in (await each.nearest(vector, count)).items()
+                for message_id, cosine in (
+                    await each.nearest(vector, min(count, len(index)))
+                ).items()
             }
-    find = partial(
-        index.search,
-        question,
-        k,
-        cosines=cosines,
-        since=since,
-        until=until,
-        where=where,
-        now=now,
-        min_score=min_score,
-        goal=goal,
-        is_goal=is_goal,
-        vectors=partial(_known, vectors),
-    )
+    known = partial(_known, vectors)
+    find = partial(index.search, question, k, cosines=cosines, vectors=known, **wanted)
     return await anyio.to_thread.run_sync(find) if len(index) > EAGER else find()
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from agent_brain.common.aio import is_being_cancelled
@@ -15,7 +14,6 @@ from agent_brain.memories.errors import MemoryDefinitionError
 from agent_brain.memories.message import Message
 from agent_brain.memories.recall.results import Recalled, RecalledItem, told
 from agent_brain.memories.user.facts import LIVE, OWN, USER, Fact
-from agent_brain.memories.user.known import Block
 from agent_brain.memories.user.learning import Learned, check_tenant, tell_learned
 from agent_brain.memories.wrapper import WrappingMemory
 
@@ -86,8 +84,8 @@ class UserAwareMemory(WrappingMemory):
             shown = Message.user(brief.text, id=f"user:{goal[-1].id}", metadata={"recalled": []})
             self._shown = state, shown if brief.text else None
             if brief.items:
-                tokens = count_tokens(brief.text)
-                self.report("recalled", query=asked, items=tuple(brief.items), tokens=tokens)
+                items, tokens = tuple(brief.items.values()), count_tokens(brief.text)
+                self.report("recalled", query=asked, items=items, tokens=tokens)
         message = self._shown[1]
         if message is None:
             return context
@@ -146,24 +144,25 @@ def message_line(found: Recalled) -> str:
     return told(found.message, found.session, found.message.content)
 
 
-def block_text(block: Block) -> str:
-    """Return a block as a model reads it."""
-    return f"{block.name} (version {block.version}):\n{as_data(block.text)}"
-
-
 def profile_of(facts: Iterable[Fact]) -> list[Fact]:
     """Return what the user has stated about themselves and holds, what lasts longest first.
 
     Args:
         facts: Facts in the order in which they were said.
     """
-    alike: dict[str, list[Fact]] = {kind: [] for kind in ("slot", *_LASTING, "planned")}
-    for fact in facts:
-        if fact.about == USER and fact.status in ("current", "planned") and fact.origin in OWN:
-            planned = "planned" if fact.status == "planned" else None
-            alike[planned or ("slot" if fact.slot else fact.kind)].append(fact)
-    newest = (fact for found in alike.values() for fact in reversed(found))
-    return [*islice(newest, MOST)]
+    newest = [
+        fact
+        for fact in reversed([*facts])
+        if fact.about == USER and fact.status in ("current", "planned") and fact.origin in OWN
+    ]
+    return sorted(newest, key=_lasts)[:MOST]
+
+
+def _lasts(fact: Fact) -> int:
+    """Return a number that is the lower the longer a fact lasts."""
+    if fact.status == "planned":
+        return len(_LASTING)
+    return -1 if fact.slot else _LASTING.index(fact.kind)
 
 
 class Brief:
@@ -171,35 +170,32 @@ class Brief:
 
     Attributes:
         sections: The headings with their lines.
-        items: What is shown, for the events of a run.
-        shown: The IDs of the facts in it.
-        sources: The IDs of the messages that these rest on.
+        items: What is shown, for the events of a run, by ID.
+        sources: The IDs of the messages that the facts rest on.
     """
 
     def __init__(self) -> None:
         self.sections: list[tuple[str, list[str]]] = []
-        self.items: list[RecalledItem] = []
-        self.shown: set[str] = set()
+        self.items: dict[str, RecalledItem] = {}
         self.sources: set[str] = set()
 
     def add(self, head: str, found: Iterable[Fact | Recalled], tokens: int) -> int:
         """Add what fits into a budget of tokens; return what is left of that."""
         lines: list[str] = []
         for each in found:
-            if isinstance(each, Fact) and each.id in self.shown:
-                continue
-            line = fact_line(each) if isinstance(each, Fact) else message_line(each)
+            if isinstance(each, Fact):
+                line, item = fact_line(each), RecalledItem(each.id, what="fact")
+            else:
+                line = message_line(each)
+                item = RecalledItem(each.message.id, each.score, each.session)
             cost = count_tokens(line) + 1
-            if cost > tokens:
+            if cost > tokens or item.id in self.items:
                 continue
             tokens -= cost
             lines.append(line)
+            self.items[item.id] = item
             if isinstance(each, Fact):
-                self.shown.add(each.id)
                 self.sources |= {source.message for source in each.sources}
-                self.items.append(RecalledItem(each.id, what="fact"))
-            else:
-                self.items.append(RecalledItem(each.message.id, each.score, each.session))
         self.sections.append((head, lines))
         return tokens
 
@@ -222,11 +218,13 @@ async def brief_of(user: UserMemory, asked: str, conversation: Iterable[Message]
     rules = [fact for fact in own if fact.kind == "instruction"]
     left = brief.add(RULES, rules, user.profile_tokens)
     brief.add(PROFILE, own, left)
-    brief.sections.append(("", [block_text(block) for block in user.log.newest_blocks()]))
+    blocks = user.log.newest_blocks()
+    shown = [f"{block.name} (version {block.version}):\n{as_data(block.text)}" for block in blocks]
+    brief.sections.append(("", shown))
     if not asked.strip():
         return brief
     found = await user.fitting(asked, 2 * FACTS, LIVE)
-    fitting = [fact for fact in found if fact.id not in brief.shown][:FACTS]
+    fitting = [fact for fact in found if fact.id not in brief.items][:FACTS]
     claims = [fact for fact in fitting if fact.status == "claim"]
     left = brief.add(FITTING, (f for f in fitting if f not in claims), user.recall_tokens)
     left = brief.add(CLAIMS, claims, left)

@@ -7,16 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Annotated, Any, Literal, Self, TypeVar, cast
+from typing import Annotated, Any, Literal, TypeVar, cast
 
-from pydantic import (
-    AfterValidator,
-    AwareDatetime,
-    BaseModel,
-    Field,
-    ValidationError,
-    model_validator,
-)
+from pydantic import AfterValidator, AwareDatetime, BaseModel, Field, ValidationError
 from pydantic_core import PydanticCustomError
 
 from agent_brain.memories.errors import JournalError
@@ -85,12 +78,6 @@ class Exported(BaseModel, frozen=True):
     facts: list[Fact] = []
     blocks: list[Block] = []
     again: list[Again] = []
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if not {"facts", "blocks"} & self.model_fields_set:
-            raise PydanticCustomError("nothing", "It has neither facts nor blocks")
-        return self
 
 
 _RECORDS: dict[str, type[BaseModel]] = {

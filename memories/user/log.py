@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
 from operator import attrgetter
 from typing import Any, cast
@@ -15,7 +15,7 @@ from agent_brain.memories.recall.search import Scope
 from agent_brain.memories.runs.work import EMBEDDING
 from agent_brain.memories.store.events import Added, Change, Removed
 from agent_brain.memories.store.removal import scrub
-from agent_brain.memories.user.facts import Again, Fact, resolve
+from agent_brain.memories.user.facts import LIVE, Again, Fact, resolve
 from agent_brain.memories.user.known import Block, Known, ReadUpTo, as_message
 from agent_brain.memories.vector import VectorMemory
 from agent_brain.memories.views.base import View
@@ -139,6 +139,24 @@ class UserLog(VectorMemory):
         current = (known[i] for i, fact in held.items() if fact.status == "current")
         return [fact for fact in current if fact.status != "claim"]
 
+    def held_as(self, fact: Fact, added: Iterable[Fact] = ()) -> tuple[Fact | None, list[Again]]:
+        """Return the fact that says the same, if one does, and what is stored as it was said again.
+
+        That is one from the same message, or one that holds since before; after :meth:`look`.
+
+        Args:
+            fact: A new fact.
+            added: Facts that are to be stored before it.
+        """
+        known, cited = self.facts(), {source.message for source in fact.sources}
+        ends = any(i in known and known[i].status in ("current", "planned") for i in fact.replaces)
+        same = None
+        for other in [*self.known.said_as(fact), *(e for e in added if e.said == fact.said)]:
+            from_same = cited & {source.message for source in other.sources}
+            if from_same or (not ends and _covers(other, fact)):
+                same = other
+        return same, [] if same is None else _said_again(fact, same, self.known.again(same.id))
+
     def newest_blocks(self) -> list[Block]:
         """Return the current version of each block that is not empty, by name; after a look."""
         ordered = sorted(self.known.all(Block), key=attrgetter("name", "version"))
@@ -154,3 +172,36 @@ class UserLog(VectorMemory):
         """Return how far a conversation was read; after :meth:`look`."""
         read = [each for each in self.known.all(ReadUpTo) if each.conversation == conversation]
         return read[-1] if read else ReadUpTo(conversation=conversation)
+
+
+def _covers(other: Fact, fact: Fact) -> bool:
+    """Return whether a fact adds nothing to one in the same words."""
+    return (
+        (other.status in ("current", "planned") or other.origin is fact.origin)
+        and other.status in LIVE
+        and other.origin.rank <= fact.origin.rank
+        and other.unsure <= fact.unsure
+        and other.said_at <= fact.said_at
+        and other.valid_from <= fact.valid_from
+        and (other.valid_to, other.expires_at) == (fact.valid_to, fact.expires_at)
+    )
+
+
+def _said_again(fact: Fact, same: Fact, noted: Collection[Again]) -> list[Again]:
+    """Return what is stored if a known fact was said again, by another message or at a later time.
+
+    Args:
+        fact: What was said.
+        same: The known fact.
+        noted: When it was said again so far.
+    """
+    if fact.sources:
+        known = (same.sources, *(each.sources for each in noted))
+        told = {source.message for sources in known for source in sources}
+        new = not told.issuperset(source.message for source in fact.sources)
+    else:
+        new = fact.said_at > same.said_at and all(fact.said_at != each.at for each in noted)
+    alike = fact.unsure == same.unsure and fact.origin.rank == same.origin.rank
+    at = max(fact.said_at, same.said_at)
+    again = Again(fact=same.id, at=at, sources=fact.sources)
+    return [again] if new and alike else []

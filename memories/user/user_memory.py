@@ -31,7 +31,7 @@ from agent_brain.memories.store.filters import names as names_in
 from agent_brain.memories.store.options import JournalLike
 from agent_brain.memories.store.session import USER_SESSION, long_term_session, session_key
 from agent_brain.memories.user import erasing, learning
-from agent_brain.memories.user.checking import Batch, Cited, Draft, Refusal, checked_fact, held_as
+from agent_brain.memories.user.checking import Batch, Cited, Draft, Refusal, checked_fact
 from agent_brain.memories.user.facts import CURRENT, LIVE, USER, Again, Fact, Kind, Status
 from agent_brain.memories.user.knowing import profile_of
 from agent_brain.memories.user.known import Block, Exported, ReadUpTo
@@ -305,7 +305,7 @@ class UserMemory(AsyncResource):
             known = self.log.facts()
             if missing := [i for i in fact.replaces if i not in known]:
                 raise MemoryUseError(f"replaces={missing}: no facts have these IDs")
-            same, again = held_as(fact, self.log)
+            same, again = self.log.held_as(fact)
             stored = same or fact
             return again if same else [fact]
 
@@ -666,11 +666,11 @@ class UserMemory(AsyncResource):
         """
         try:
             given = Exported.model_validate(data)
+            problem = "" if {"facts", "blocks"} & {*data} else "It has neither facts nor blocks"
         except ValidationError as error:
             problem = "; ".join(error_lines(error))
-            raise MemoryUseError(
-                f"load() takes what export() returned, in version 1: {problem}"
-            ) from error
+        if problem:
+            raise MemoryUseError(f"load() takes what export() returned, in version 1: {problem}")
 
         def plan() -> Sequence[BaseModel]:
             known = self.log.facts()

@@ -36,7 +36,7 @@ def test_days_are_read_or_else_months(question, dates):
 
 def fit(day, question, years=(2023, 2024)):
     days = np.array([date.fromisoformat(day).toordinal()], np.float64)
-    return float(closeness(days, spans_of(named_dates(question), years))[0])
+    return float(closeness(days, spans_of(question, years))[0])
 
 
 def test_a_day_fits_less_the_farther_it_is_and_not_at_all_after_three():
