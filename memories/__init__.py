@@ -76,8 +76,8 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.memories.user.facts import Fact as Fact
     from agent_brain.memories.user.facts import Origin as Origin
     from agent_brain.memories.user.facts import Source as Source
-    from agent_brain.memories.user.items import Block as Block
     from agent_brain.memories.user.knowing import UserAwareMemory as UserAwareMemory
+    from agent_brain.memories.user.known import Block as Block
     from agent_brain.memories.user.learning import Learned as Learned
     from agent_brain.memories.user.user_memory import UserMemory as UserMemory
     from agent_brain.memories.vector import VectorMemory as VectorMemory

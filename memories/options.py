@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from agent_brain.memories.embedders.function import EmbedderLike
     from agent_brain.memories.message import Message
     from agent_brain.memories.recall.results import Rerank
-    from agent_brain.memories.recall.tenant import Scope
+    from agent_brain.memories.recall.search import Scope
     from agent_brain.memories.store.filters import Names, Where
     from agent_brain.memories.store.options import JournalLike
     from agent_brain.memories.store.repeats import Window

@@ -135,7 +135,7 @@ class ToolSearch(BaseTool):
         """Return the index of these tools, which is kept until they are others."""
         if self._indexed is None or self._indexed[0] != tools:
             from agent_brain.memories.recall.index import RecallIndex
-            from agent_brain.memories.recall.items import Item
+            from agent_brain.memories.recall.indexing import Item
 
             index = RecallIndex()
             # a conversation and a speaker each: the next one says nothing newer about the same

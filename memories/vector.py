@@ -26,13 +26,13 @@ from agent_brain.memories.recall.results import (
     recalled_block,
     report_recalled,
 )
-from agent_brain.memories.recall.search import passage_of, search
-from agent_brain.memories.recall.tenant import (
-    Part,
+from agent_brain.memories.recall.search import (
     Scope,
     TenantSessions,
     Together,
     is_of_tenant,
+    passage_of,
+    search,
 )
 from agent_brain.memories.runs.work import EMBEDDING
 from agent_brain.memories.store.checks import whole_number
@@ -440,7 +440,7 @@ class VectorMemory(StoredMemory):
         indexed = self._indexed
         hits = await search(
             indexed.index if sessions is None else sessions.index,
-            indexed.vectors if sessions is None else sessions,
+            {"": indexed.vectors} if sessions is None else sessions.vectors,
             indexed.questions,
             query,
             k,
@@ -457,7 +457,7 @@ class VectorMemory(StoredMemory):
         passage = partial(
             passage_of,
             indexed.index if sessions is None else sessions.index,
-            indexed.vectors if sessions is None else sessions,
+            {"": indexed.vectors} if sessions is None else sessions.vectors,
             indexed.questions,
             query,
         )
@@ -479,8 +479,7 @@ class VectorMemory(StoredMemory):
             await memory._indexed.wake()
         together = self._other_sessions.together[tool_results]
         searched = others if self._of_user else [self, *others]  # facts are not a conversation
-        parts = {m._session_name: Part(m.store.log, m._vectors) for m in searched}
-        await together.catch_up(self._session_name, parts)
+        await together.catch_up(self._session_name, searched)
         return together
 
     def _reader(self, session: str) -> VectorMemory:

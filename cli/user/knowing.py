@@ -17,7 +17,7 @@ from agent_brain.cli.sessions.tables import local_time, print_found, print_table
 from agent_brain.common.text import count_of
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.user.facts import LIVE, USER, Fact
-from agent_brain.memories.user.items import Block
+from agent_brain.memories.user.known import Block
 from agent_brain.memories.user.user_memory import UserMemory
 
 T = TypeVar("T")

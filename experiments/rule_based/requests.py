@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from agent_brain.memories.recall.results import HEAD
-from agent_brain.memories.user import rendering
+from agent_brain.memories.user import knowing
 from agent_brain.nets.library import debate, plan_execute, router, voting
 from agent_brain.nets.library import graph_of_thoughts as graph
 from agent_brain.nets.library import tree_of_thoughts as tree
@@ -46,7 +46,7 @@ _TEMPLATES: tuple[tuple[str, str], ...] = (
     ("closing", prompts.ANSWER_NOW_AS_DATA),
     ("correction", "That could not be used: {problem}. Write it again, corrected."),
     ("recalled", HEAD + "{lines}"),
-    ("recalled", rendering.HEAD + "{lines}"),
+    ("recalled", knowing.HEAD + "{lines}"),
     ("extract", "Known facts:\n{known}\nNew messages:\n{messages}"),
 )
 

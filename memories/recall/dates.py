@@ -7,9 +7,10 @@ A month has less weight than a day. A date without a year matches every year.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from calendar import monthrange
+from collections.abc import Collection, Iterable, Iterator
 from datetime import date, datetime, timedelta
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,8 +34,7 @@ _NUMBERS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 
 _DAYS = {"day": 1, "week": 7, "month": 30}
 
 
-@dataclass(frozen=True)
-class Span:
+class Span(NamedTuple):
     """Days from ``first`` to ``last`` (proleptic ordinals), and the weight of a message of one."""
 
     first: int
@@ -42,34 +42,17 @@ class Span:
     weight: float = 1.0
 
 
-@dataclass(frozen=True)
-class Named:
-    """A day, or a month if ``day`` is None, of one year, or of any if ``year`` is None."""
-
-    day: int | None
-    month: int
-    year: int | None
-
-    def in_year(self, year: int) -> Span | None:
-        """Return the days meant in that year; None if there is no such day."""
-        try:
-            first = date(year, self.month, self.day or 1)
-        except ValueError:
-            return None
-        if self.day is not None:
-            return Span(first.toordinal(), first.toordinal())
-        after = date(year + self.month // 12, self.month % 12 + 1, 1) if year < 9999 else date.max
-        return Span(first.toordinal(), after.toordinal() - 1, MONTH_WEIGHT)
+Named: TypeAlias = tuple[int | None, int, int | None]
+"""A day and its month, or a month if the day is None, of one year, or of any if that is None."""
 
 
 def named_dates(question: str) -> list[Named]:
     """Return the days named in ``question``; if there are none, the months."""
     text = question.lower()
-    days = [Named(int(d), _month(m), _year(y)) for d, m, y in _DAY_MONTH.findall(text)]
-    days += [Named(int(d), _month(m), _year(y)) for m, d, y in _MONTH_DAY.findall(text)]
-    days += [Named(int(d), int(m), int(y)) for y, m, d in _ISO.findall(text)]
-    months = [Named(None, _month(a or b or c), _year(y)) for a, b, c, y in _MONTH.findall(text)]
-    return [n for n in days if 1 <= n.month <= 12] or months
+    days: list[Named] = [(int(d), _month(m), _year(y)) for d, m, y in _DAY_MONTH.findall(text)]
+    days += [(int(d), _month(m), _year(y)) for m, d, y in _MONTH_DAY.findall(text)]
+    days += [(int(d), int(m), int(y)) for y, m, d in _ISO.findall(text) if 1 <= int(m) <= 12]
+    return days or [(None, _month(a or b or c), _year(y)) for a, b, c, y in _MONTH.findall(text)]
 
 
 def relative_spans(question: str, now: datetime) -> Iterator[Span]:
@@ -90,11 +73,22 @@ def relative_spans(question: str, now: datetime) -> Iterator[Span]:
         yield Span(before.replace(day=1).toordinal(), before.toordinal(), MONTH_WEIGHT)
 
 
-def spans_of(dates: Iterable[Named], years: Iterable[int]) -> list[Span]:
-    """Return the days of ``dates``; one without a year has days in each of ``years``."""
-    years = list(years)
-    found = [n.in_year(y) for n in dates for y in ([n.year] if n.year is not None else years)]
+def spans_of(question: str, years: Collection[int]) -> list[Span]:
+    """Return the days of :func:`named_dates`; one without a year has days in each of ``years``."""
+    dates = named_dates(question)
+    found = [_span(y, m, d) for d, m, year in dates for y in (years if year is None else [year])]
     return [span for span in found if span is not None]
+
+
+def _span(year: int, month: int, day: int | None) -> Span | None:
+    """Return the days of a day or a month; None if there is no such day."""
+    try:
+        first = date(year, month, day or 1).toordinal()
+    except ValueError:
+        return None
+    if day is not None:
+        return Span(first, first)
+    return Span(first, first + monthrange(year, month)[1] - 1, MONTH_WEIGHT)
 
 
 def closeness(days: NDArray[np.float64], spans: Iterable[Span]) -> NDArray[np.float32]:

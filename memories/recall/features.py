@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import UTC, date, datetime
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from agent_brain.memories.recall.arrays import GrowableArray
-from agent_brain.memories.recall.participants import NOBODY
-
+Scalar = TypeVar("Scalar", bound=np.generic)
+NOBODY = 0  # the number of no label
 ROW = np.dtype(
     [
-        ("speaker", np.int32),  # a number
+        ("speaker", np.int32),  # a number; below 0 for a role without a name
         ("thread", np.int32),  # the number of the conversation
         ("time", np.float64),  # seconds since 1970; not a number if that is not known
         ("user", np.bool_),  # a person said it, and neither an assistant nor a tool
@@ -27,6 +25,54 @@ SOON = 50  # messages after which age begins to count
 PAUSE = 6 * 3600.0  # seconds without a message after which the subject is a new one
 DAY = 24 * 3600.0
 FIRST_DAY = date(1970, 1, 1).toordinal()
+
+
+class Labels(dict[str, int]):
+    """The numbers of labels, such as names of senders or terms: from 1, as they are asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.last = NOBODY
+
+    def __missing__(self, label: str) -> int:
+        self.last += 1
+        self[label] = self.last
+        return self.last
+
+    def keep(self, numbers: NDArray[np.int32]) -> list[str]:
+        """Forget the labels with other numbers than these; return those labels."""
+        used = np.zeros(self.last + 1, np.bool_)
+        used[np.maximum(numbers, NOBODY)] = True
+        gone = [label for label, number in self.items() if not used[number]]
+        for label in gone:
+            del self[label]
+        return gone
+
+
+class Column(Generic[Scalar]):
+    """Rows of one dtype, which are put together when they are read.
+
+    Args:
+        dtype: The type of a row.
+    """
+
+    def __init__(self, dtype: DTypeLike) -> None:
+        self._parts: list[NDArray[Scalar]] = [np.zeros(0, dtype)]
+
+    @property
+    def rows(self) -> NDArray[Scalar]:
+        """All rows: another array each time that they have changed."""
+        if len(self._parts) > 1:
+            self._parts = [np.concatenate(self._parts)]
+        return self._parts[0]
+
+    def extend(self, rows: ArrayLike) -> None:
+        """Add rows at the end."""
+        self._parts.append(np.asarray(rows, self._parts[0].dtype))
+
+    def keep(self, rows: NDArray[np.bool_]) -> None:
+        """Drop the rows where ``rows`` is false, and what they held from memory too."""
+        self._parts = [self.rows[rows]]
 
 
 class Order(NamedTuple):
@@ -51,32 +97,20 @@ class Order(NamedTuple):
     among_people: bool
 
 
-class Features:
+class Features(Column[Any]):
     """One row for each message, numbered from 0 as they are added; see :data:`ROW`."""
 
     def __init__(self) -> None:
-        self._table: GrowableArray[Any] = GrowableArray(ROW)
-        self._order: Order | None = None
+        super().__init__(ROW)
+        self._ordered: tuple[NDArray[Any], Order] | None = None
 
     def __len__(self) -> int:
-        return len(self._table)
+        return len(self.rows)
 
     def __getitem__(self, column: str) -> NDArray[Any]:
-        """Return a column of :data:`ROW`, valid until the length changes."""
-        values: NDArray[Any] = self._table.rows[column]
+        """Return a column of :data:`ROW`."""
+        values: NDArray[Any] = self.rows[column]
         return values
-
-    def add(self, columns: Sequence[Sequence[Any]]) -> None:
-        """Add rows as the columns of :data:`ROW`, with the numbers of words as their lengths."""
-        added = np.rec.fromarrays(columns, ROW)
-        added["length"] = np.log1p(added["length"].astype(np.float64))
-        self._table.extend(added)
-        self._order = None
-
-    def keep(self, rows: NDArray[np.bool_]) -> None:
-        """Drop the rows where ``rows`` is false, and renumber the others."""
-        self._table.keep(rows)
-        self._order = None
 
     def days(self) -> NDArray[np.float64]:
         """Return the day (UTC) of each row as a proleptic ordinal; not a number if unknown."""
@@ -91,27 +125,31 @@ class Features:
         return range(first, last + 1)
 
     def order(self) -> Order:
-        """Return the order of the rows."""
-        if self._order is None:
-            oldest = np.argsort(np.nan_to_num(self["time"], nan=-np.inf), kind="stable")
-            recency = np.zeros(len(self), np.float32)
-            ages = np.log1p(np.arange(len(self)) / SOON) / np.log1p(len(self) / SOON)
-            recency[oldest[::-1]] = 1 - ages
-            rows = np.argsort(self["thread"], kind="stable")
-            threads, times = self["thread"][rows], self["time"][rows]
-            cuts = (np.diff(threads) != 0) | (np.abs(np.diff(times)) > PAUSE)
-            sittings = np.zeros(len(rows), np.int32)
-            np.cumsum(cuts, out=sittings[1:])
-            sitting = np.empty_like(sittings)
-            sitting[rows] = sittings
-            if len(rows):
-                starts = np.flatnonzero(np.diff(sittings, prepend=-1))
-                recency[rows] = np.maximum.reduceat(recency[rows], starts)[sittings]
-            users, lengths = self["user"][rows], self["length"][rows]
-            longer = 0.0
-            if users.any() and not users.all():
-                longer = max(float(lengths[~users].mean() - lengths[users].mean()), 0.0)
-            speakers = np.unique(self["speaker"][rows][users])
-            people = len(speakers) > 1 and bool((speakers > NOBODY).all())
-            self._order = Order(rows, sittings, sitting, recency, longer, people)
-        return self._order
+        """Return the order of the rows, which is found once."""
+        if self._ordered is None or self._ordered[0] is not self.rows:
+            self._ordered = self.rows, self._in_order()
+        return self._ordered[1]
+
+    def _in_order(self) -> Order:
+        oldest = np.argsort(np.nan_to_num(self["time"], nan=-np.inf), kind="stable")
+        recency = np.zeros(len(self), np.float32)
+        recency[oldest[::-1]] = 1 - np.log1p(np.arange(len(self)) / SOON) / np.log1p(
+            len(self) / SOON
+        )
+        rows = np.argsort(self["thread"], kind="stable")
+        threads, times = self["thread"][rows], self["time"][rows]
+        cuts = (np.diff(threads) != 0) | (np.abs(np.diff(times)) > PAUSE)
+        sittings = np.zeros(len(rows), np.int32)
+        np.cumsum(cuts, out=sittings[1:])
+        sitting = np.empty_like(sittings)
+        sitting[rows] = sittings
+        if len(rows):
+            starts = np.flatnonzero(np.diff(sittings, prepend=-1))
+            recency[rows] = np.maximum.reduceat(recency[rows], starts)[sittings]
+        users, lengths = self["user"][rows], self["length"][rows]
+        longer = 0.0
+        if users.any() and not users.all():
+            longer = max(float(lengths[~users].mean() - lengths[users].mean()), 0.0)
+        speakers = np.unique(self["speaker"][rows][users])
+        people = len(speakers) > 1 and bool((speakers > NOBODY).all())
+        return Order(rows, sittings, sitting, recency, longer, people)

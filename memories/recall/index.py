@@ -7,33 +7,48 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agent_brain.memories.recall import query_analysis
-from agent_brain.memories.recall.dates import closeness, spans_of
-from agent_brain.memories.recall.features import Features
-from agent_brain.memories.recall.items import Item
+from agent_brain.memories.recall import questions
+from agent_brain.memories.recall.features import NOBODY, ROW, Features, Labels
 from agent_brain.memories.recall.lexical import RARITY, LexicalIndex
-from agent_brain.memories.recall.meaning import meaning
-from agent_brain.memories.recall.participants import NOBODY, Labels, Participants
 from agent_brain.memories.recall.passages import passages
-from agent_brain.memories.recall.scoring import Evidence, Parts, Scores, best_fit, score
+from agent_brain.memories.recall.scoring import Evidence, Parts, Scores, best_fit, meaning, score
 from agent_brain.memories.recall.tokenizer import HAS_DIGIT, count_words
-from agent_brain.memories.recall.top_k import (
-    ALIKE,
-    COMPARED,
-    best_accepted,
-    best_first,
-    newer_first,
-    spread,
-)
+from agent_brain.memories.recall.top_k import ALIKE, COMPARED, best_first, newer_first, spread
+
+if TYPE_CHECKING:
+    from agent_brain.memories.recall.indexing import Item
 
 VectorsOf: TypeAlias = Callable[[Sequence[str]], Mapping[str, NDArray[np.float32]]]
 NOTHING = 1e-6  # a smaller score is a rounding error
 LEAST_FIT = 1e-3  # so that messages are ranked even if none fits
+
+
+class Wanted(TypedDict, total=False):
+    """What is searched for besides the words of a question.
+
+    Attributes:
+        where: Only messages for whose ID it returns True; it is called for the best ones only,
+            until there are enough.
+        since: Only messages of that time or later.
+        until: Only messages of before that time.
+        min_score: Only messages with this score or a better one.
+        now: When the question is asked, to understand "yesterday" and "two weeks ago".
+        goal: The ID of the goal, which asks and answers nothing.
+        is_goal: Whether the question is the goal.
+    """
+
+    where: Callable[[str], bool] | None
+    since: datetime | None
+    until: datetime | None
+    min_score: float | None
+    now: datetime | None
+    goal: str | None
+    is_goal: bool
 
 
 @dataclass(frozen=True)
@@ -62,9 +77,8 @@ class RecallIndex:
         self._lock = threading.RLock()
         self._rows: dict[str, int] = {}
         self._ids: list[str] = []
-        self._participants = Participants()
-        self._threads = Labels()
-        self._roles = Labels()
+        self._participants = questions.Participants()
+        self._threads, self._roles = Labels(), Labels()
         self._lexical = LexicalIndex()
         self._features = Features()
 
@@ -91,25 +105,24 @@ class RecallIndex:
             ids, texts, senders, times, threads, roles = zip(*added.values(), strict=True)
             said_by = [*zip(senders, roles, strict=True)]
             speakers = {by: self._speaker(*by) for by in dict.fromkeys(said_by)}
-            conversations = {thread: self._threads.add(thread) for thread in dict.fromkeys(threads)}
-            columns: list[list[Any]] = [
+            lengths = [*map(count_words, texts, self._lexical.add(texts))]
+            columns: list[Sequence[Any]] = [
                 [speakers[by] for by in said_by],
-                [conversations[thread] for thread in threads],
+                [NOBODY if thread is None else self._threads[thread] for thread in threads],
                 [np.nan if time is None else time.timestamp() for time in times],
                 [role is None or role == "user" for role in roles],
-                [*map(query_analysis.asks, texts)],
+                [*map(questions.asks, texts)],
                 [len(passages(text)) for text in texts],
-                [*map(count_words, texts, self._lexical.add(texts))],
+                np.log1p(lengths).tolist(),
             ]
-            self._features.add(columns)
+            self._features.extend(np.rec.fromarrays(columns, ROW))
             self._rows.update(zip(ids, count(len(self._ids))))
             self._ids += ids
 
     def _speaker(self, sender: str | None, role: str | None) -> int:
-        speaker = self._participants.add(sender)
-        if speaker == NOBODY and role is not None:
-            speaker = NOBODY - 1 - self._roles.add(role)
-        return speaker
+        if sender is not None:
+            return self._participants.add(sender)
+        return NOBODY if role is None else -self._roles[role]
 
     def remove(self, ids: Iterable[str]) -> None:
         """Remove messages with every trace of them; unknown IDs are ignored."""
@@ -121,15 +134,15 @@ class RecallIndex:
             kept[[self._rows[item_id] for item_id in gone]] = False
             self._lexical.keep(kept)
             self._features.keep(kept)
-            self._threads.keep(np.unique(self._features["thread"]).tolist())
-            self._participants.keep(np.unique(self._features["speaker"]).tolist())
+            self._threads.keep(self._features["thread"])
+            self._participants.keep(self._features["speaker"])
             self._ids = [item_id for item_id in self._ids if item_id not in gone]
             self._rows = {item_id: row for row, item_id in enumerate(self._ids)}
 
     def dense_question(self, query: str) -> str:
         """Return what to embed for ``query``: the question as those it names would put it."""
         with self._lock:
-            return query_analysis.in_first_person(query, self._participants.mentions(query))
+            return questions.in_first_person(query, self._participants.mentions(query))
 
     def search(
         self,
@@ -137,14 +150,8 @@ class RecallIndex:
         k: int = 10,
         *,
         cosines: Mapping[str, float] | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        where: Callable[[str], bool] | None = None,
-        now: datetime | None = None,
-        min_score: float | None = None,
-        goal: str | None = None,
-        is_goal: bool = False,
         vectors: VectorsOf = lambda _: {},
+        **wanted: Unpack[Wanted],
     ) -> list[Hit]:
         """Return the ``k`` messages that fit ``query`` best, best first; ties go to the newer.
 
@@ -157,36 +164,29 @@ class RecallIndex:
             query: The question as it was asked.
             k: How many messages at most.
             cosines: By ID, of the vectors nearest to that of :meth:`dense_question` (at least
-                :data:`~agent_brain.memories.recall.meaning.NEAREST` of them, or all that there
+                :data:`~agent_brain.memories.recall.scoring.NEAREST` of them, or all that there
                 are); without them words decide.
-            since: Only messages of that time or later.
-            until: Only messages of before that time.
-            where: Only messages for whose ID it returns True; it is called for the best ones only,
-                until there are ``k``.
-            now: When the question is asked, to understand "yesterday" and "two weeks ago".
-            min_score: Only messages with this score or a better one.
-            goal: The ID of the goal, which asks and answers nothing.
-            is_goal: Whether the query is the goal.
             vectors: Returns the unit vectors of messages, as far as they are known, by ID.
+            **wanted: What is asked when and where, and which messages may be returned.
         """
         with self._lock:
             if k < 1 or not self._rows:
                 return []
-            goal_row = None if goal is None else self._rows.get(goal)
-            evidence = self._evidence(query, cosines or {}, now, goal_row, is_goal=is_goal)
+            evidence = self._evidence(query, cosines or {}, wanted)
             total, parts, scale = self._scores(evidence, vectors)
             times = self._features["time"]
-            if since is not None:
+            if (since := wanted.get("since")) is not None:
                 total[~(times >= since.timestamp())] = -np.inf  # also if the time is unknown
-            if until is not None:
+            if (until := wanted.get("until")) is not None:
                 total[~(times < until.timestamp())] = -np.inf
-            if min_score is not None:
-                total[total < min_score] = -np.inf
-            if where is None:
-                rows = best_first(total, k)
-            else:
-                rows = best_accepted(total, k, lambda row: where(self._ids[row]))
-            return [self._hit(row, float(total[row]), parts, scale) for row in rows]
+            if (least := wanted.get("min_score")) is not None:
+                total[total < least] = -np.inf
+            where = wanted.get("where")
+            accept = None if where is None else lambda row: where(self._ids[row])
+            return [
+                Hit(self._ids[row], float(total[row]), _added(row, parts, scale))
+                for row in best_first(total, k, accept)
+            ]
 
     def _scores(self, evidence: Evidence, vectors: VectorsOf) -> tuple[Scores, Parts, np.float32]:
         """Return the score of each row, what each cue added before scaling, and the scale."""
@@ -252,19 +252,11 @@ class RecallIndex:
 
         return precedence
 
-    def _evidence(
-        self,
-        query: str,
-        cosines: Mapping[str, float],
-        now: datetime | None,
-        goal: int | None,
-        *,
-        is_goal: bool,
-    ) -> Evidence:
-        question = query_analysis.read(query, self._participants, now)
-        if question.spans and not closeness(self._features.days(), question.spans).any():
-            question = query_analysis.read(query, self._participants)  # nobody said a word then
-        speaker, lexical = question.speaker, self._lexical
+    def _evidence(self, query: str, cosines: Mapping[str, float], wanted: Wanted) -> Evidence:
+        goal = self._rows.get(wanted.get("goal") or "")
+        is_goal = goal is not None and wanted.get("is_goal", False)
+        question = questions.read(query, self._participants, self._features, wanted.get("now"))
+        lexical, senders = self._lexical, self._participants.numbers
         known = {self._rows[i]: cosine for i, cosine in cosines.items() if i in self._rows}
         order = self._features.order()
         words = lexical.scores(
@@ -281,20 +273,20 @@ class RecallIndex:
             else:  # beside it, others would seem not to fit
                 words.rows[goal] = min(own, words.rows.max() or own)
         return Evidence(
+            question=question,
             meaning=meaning(known, len(self._ids)),
             words=words.rows,
             sittings=words.groups,
             share=np.clip(words.rows / np.float32(words.most or 1), 0, 1),
-            speaker=None if speaker is None else self._participants.number(speaker),
-            tells_time=lexical.having(query_analysis.tells_time) if question.asks_when else None,
+            speaker=None if question.speaker is None else senders[question.speaker],
+            tells_time=lexical.having(questions.tells_time) if question.asks_when else None,
             terms=lexical.numbers(question.terms),
             numerals=lexical.numbers(filter(HAS_DIGIT, question.terms)),
-            of_agent=question.of_agent,
             goal=goal,
-            is_goal=is_goal and goal is not None,
-            spans=[*question.spans, *spans_of(question.dates, self._features.years())],
+            is_goal=is_goal,
         )
 
-    def _hit(self, row: int, total: float, parts: Parts, scale: np.float32) -> Hit:
-        why = {name: float(values[row] * scale) for name, values in parts.items() if values[row]}
-        return Hit(self._ids[row], total, why)
+
+def _added(row: int, parts: Parts, scale: np.float32) -> dict[str, float]:
+    """Return what each cue added to the score of a row."""
+    return {name: float(values[row] * scale) for name, values in parts.items() if values[row]}

@@ -10,17 +10,14 @@ from __future__ import annotations
 from bisect import bisect
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from functools import partial
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import anyio
-import anyio.lowlevel
 import anyio.to_thread
 from pydantic_core import from_json
 
 from agent_brain.memories.message import Message, Role
-from agent_brain.memories.recall.items import Item
 from agent_brain.memories.recall.results import CONVERSATION
 from agent_brain.memories.store.log import MessageLog, decode
 from agent_brain.memories.views.base import View
@@ -31,11 +28,29 @@ if TYPE_CHECKING:
 
 EAGER = 5_000  # messages that are indexed when a session is opened, not when it is first searched
 PIECE, PIECE_LETTERS = 500, 100_000  # the most messages and characters that are indexed at once
-LISTED = 5_000  # messages that are listed at once
 THREADS = ("thread", CONVERSATION, "session")  # metadata that names the conversation
 SYSTEM = str(Role.SYSTEM)
 ON_LOOP, ON_LOOP_LETTERS = 32, 20_000  # a smaller piece needs no thread
-_make = partial(tuple.__new__, Item)  # in a third of the time that Item() takes
+
+
+class Item(NamedTuple):
+    """A message as the index takes it.
+
+    Attributes:
+        id: Unique in the index.
+        text: What was said.
+        sender: The name of the speaker; None if nobody is named.
+        time: When it was said, aware; None if that is not known.
+        thread: The conversation that it belongs to; None is one conversation too.
+        role: Tells speakers without a name apart.
+    """
+
+    id: str
+    text: str
+    sender: str | None = None
+    time: datetime | None = None
+    thread: str | None = None
+    role: str | None = None
 
 
 class Indexed(View):
@@ -148,23 +163,14 @@ class Indexed(View):
     async def _index_all(self) -> None:
         async with self._lock:
             if self._unread and not self._idle:
-                await self._list()
+                ids = [*self.log.ids()]
+                if self.log.moved:
+                    ids.sort(key=self.log.place)  # as they were added
+                self._waiting, self._unread = dict.fromkeys(ids), False
             while waiting := [*self._waiting]:
                 at = 0
                 while at < len(waiting) and self._waiting:  # there was no reset meanwhile
                     at += await self._index_piece(waiting[at : at + PIECE])
-
-    async def _list(self) -> None:
-        self._unread, ids = False, [*self.log.ids()]
-        if self.log.moved:
-            ids.sort(key=self.log.place)  # as they were added
-        try:
-            for start in range(0, len(ids), LISTED):
-                self._waiting.update(dict.fromkeys(ids[start : start + LISTED]))
-                await anyio.lowlevel.checkpoint()
-        except BaseException:  # it was cancelled
-            self._unread = True
-            raise
 
     async def _index_piece(self, ids: list[str]) -> int:
         """Index the first of these messages; return how many."""
@@ -239,7 +245,8 @@ def as_item(message: Message | str | None) -> Item | None:
         thread = next(threads, None)
     sender = fields.get("name") or fields.get("sent_from")
     time = fields.get("occurred_at") or fields["created_at"]
-    return _make((fields["id"], text, sender, time, thread, str(role)))
+    # in a third of the time that Item() takes
+    return tuple.__new__(Item, (fields["id"], text, sender, time, thread, str(role)))
 
 
 def _new_index() -> RecallIndex:

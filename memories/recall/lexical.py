@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from agent_brain.memories.recall.arrays import GrowableArray
+from agent_brain.memories.recall.features import Column, Labels
 from agent_brain.memories.recall.tokenizer import LONGEST_TERM, runs, terms
 
 K1 = 1.2  # saturation of the term frequency: the textbook value
@@ -60,33 +60,19 @@ class Occurrences(NamedTuple):
 class _Words(dict[str, bytes]):
     """The numbers of the terms of known words as they are written, each as bytes of an array.
 
-    Attributes:
+    Args:
         numbers: Those of the terms.
-        last: The last one that was given.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, numbers: Labels) -> None:
         super().__init__({END: np.int32(NOTHING).tobytes()})
-        self.numbers: dict[str, int] = {}
-        self.last = NOTHING
+        self._numbers = numbers
 
     def __missing__(self, word: str) -> bytes:
-        found = []
-        for term in terms(runs(word)):
-            if term not in self.numbers:
-                self.last += 1
-                self.numbers[term] = self.last
-            found.append(self.numbers[term])
-        numbers = np.array(found, np.int32).tobytes()
+        numbers = np.array([self._numbers[term] for term in terms(runs(word))], np.int32).tobytes()
         if len(word) <= LONGEST_TERM:  # the others are data, or a script without spaces
             self[word] = numbers
         return numbers
-
-    def keep(self, used: NDArray[np.bool_]) -> None:
-        """Forget all words, and the terms whose numbers are not in use."""
-        self.clear()
-        self[END] = np.int32(NOTHING).tobytes()
-        self.numbers = {term: number for term, number in self.numbers.items() if used[number]}
 
 
 class LexicalIndex:
@@ -97,9 +83,10 @@ class LexicalIndex:
     """
 
     def __init__(self) -> None:
-        self._words = _Words()
-        self._terms: GrowableArray[np.int32] = GrowableArray(np.int32)  # row after row
-        self._lengths: GrowableArray[np.int64] = GrowableArray(np.int64)
+        self._numbers = Labels()  # of terms
+        self._words = _Words(self._numbers)
+        self._terms: Column[np.int32] = Column(np.int32)  # row after row
+        self._lengths: Column[np.int64] = Column(np.int64)
         self._uses: NDArray[np.intp] | None = None  # of each term, once they were counted
 
     def add(self, texts: Iterable[str]) -> list[int]:
@@ -123,9 +110,8 @@ class LexicalIndex:
         """Drop the rows where ``rows`` is false with every trace of them; renumber the others."""
         self._terms.keep(np.repeat(rows, self._lengths.rows))
         self._lengths.keep(rows)
-        used = np.zeros(self._words.last + 1, np.bool_)
-        used[self._terms.rows] = True
-        self._words.keep(used)
+        self._numbers.keep(self._terms.rows)
+        self._words = _Words(self._numbers)
         self._uses = None
 
     def scores(
@@ -147,7 +133,7 @@ class LexicalIndex:
             without: A row that does not count in its group.
         """
         counts = Counter(question)
-        numbers = [self._words.numbers.get(term, NOTHING) for term in counts]
+        numbers = [self._numbers.get(term, NOTHING) for term in counts]
         lengths = self._lengths.rows
         worth = np.array([*counts.values()], np.float64)
         found = self._occurrences(numbers)
@@ -181,18 +167,18 @@ class LexicalIndex:
         ends, sizes = np.cumsum(self._lengths.rows)[rows], self._lengths.rows[rows]
         starts = ends - np.cumsum(sizes)  # of each row, from the place in the list of all of them
         terms = self._terms.rows[np.repeat(starts, sizes) + np.arange(sizes.sum())]
-        here = np.bincount(terms, np.repeat(share[groups[rows]], sizes), self._words.last + 1)
+        here = np.bincount(terms, np.repeat(share[groups[rows]], sizes), self._numbers.last + 1)
         numbers = np.flatnonzero(here)
         here = here[numbers] / here.sum()
         if self._uses is None:
-            self._uses = np.bincount(self._terms.rows, minlength=self._words.last + 1)
+            self._uses = np.bincount(self._terms.rows, minlength=self._numbers.last + 1)
         gain = here * np.log(here * lengths.sum() / self._uses[numbers])
         chosen = _largest(gain, EXPANSION)
         return numbers[chosen].tolist(), gain[chosen]
 
     def _occurrences(self, numbers: Sequence[int]) -> Occurrences:
         """Return in which rows terms are, by their numbers."""
-        column = np.full(self._words.last + 1, -1, np.int32)
+        column = np.full(self._numbers.last + 1, -1, np.int32)
         column[numbers] = np.arange(len(numbers))
         column[NOTHING] = -1
         columns = column[self._terms.rows]
@@ -202,14 +188,14 @@ class LexicalIndex:
 
     def having(self, wanted: Callable[[str], bool]) -> NDArray[np.bool_]:
         """Return whether each row has a term that ``wanted`` returns True for."""
-        found = np.zeros(len(self._lengths), np.bool_)
-        numbers = [number for term, number in self._words.numbers.items() if wanted(term)]
+        found = np.zeros(len(self._lengths.rows), np.bool_)
+        numbers = [number for term, number in self._numbers.items() if wanted(term)]
         found[self._occurrences(numbers).texts] = True
         return found
 
     def numbers(self, terms: Iterable[str]) -> frozenset[int]:
         """Return the numbers of those of ``terms`` that rows have."""
-        return frozenset(self._words.numbers[term] for term in terms if term in self._words.numbers)
+        return frozenset(self._numbers[term] for term in terms if term in self._numbers)
 
     def terms(self, row: int) -> frozenset[int]:
         """Return the numbers of the terms of a row."""

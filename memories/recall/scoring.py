@@ -6,20 +6,88 @@ changes by about one percent.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import reduce
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agent_brain.memories.recall.dates import Span, closeness
+from agent_brain.memories.recall.dates import closeness
 from agent_brain.memories.recall.features import Features
-from agent_brain.memories.recall.meaning import Meaning
+from agent_brain.memories.recall.questions import Question
 
 Scores = NDArray[np.float32]
 Parts = dict[str, Scores]
 LONG_ENOUGH, TOO_LONG, ENDLESS = 3.5, 4.0, 6.5  # logarithms of some 30, 55 and 660 words
 REACH = 8  # messages to each side that are probably about the same subject
+NEAREST = 300  # messages whose cosines are known; the others have lower ones
+SPREAD = 0.1  # standard deviation of the cosines of a question to the messages of a conversation
+FEW = 5  # messages that are assumed, as a few real ones are not a basis for statistics
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """How close each row is to the question.
+
+    The range of cosines depends on the embedder: with some, any two texts have 0.7 to 0.9. So a
+    cosine is standardised to a mean of 0 and a standard deviation of :data:`SPREAD`.
+
+    Attributes:
+        cosine: The standardised cosine; rows that are not among the nearest get the lowest known,
+            and rows without a vector the mean, as far as is known which these are.
+        alike: The cosine that two texts about one thing probably have at least: to a question, one
+            message in 160 has it.
+        likeness: The cosine on a scale from 0, for unrelated texts, to 1; it is comparable between
+            questions. :data:`FEW` messages that are unlike the question are assumed.
+    """
+
+    cosine: Scores
+    likeness: Scores
+    alike: float
+
+
+def meaning(cosines: Mapping[int, float], count: int) -> Meaning | None:
+    """Return what the cosines say of each row; None if there are none.
+
+    Args:
+        cosines: Of all rows that have a vector, or of at least :data:`NEAREST` rows.
+        count: How many rows there are.
+    """
+    if not cosines:
+        return None
+    rows, values = np.array([*cosines]), np.array([*cosines.values()])
+    if len(values) < NEAREST or count == NEAREST:
+        mean, spread, rest = float(values.mean()), _spread(values), 0.0
+    else:
+        mean, spread = _of_tail(np.sort(values)[-NEAREST:], count)
+        rest = float(values.min() - mean) * SPREAD / spread
+    standard = np.full(count, rest, np.float32)
+    standard[rows] = (values - mean) * SPREAD / spread
+    base = min(mean * count / (count + FEW), 0.99)
+    likeness = np.zeros(count, np.float32)
+    likeness[rows] = np.clip((values - base) / (1 - base), 0, 1)
+    return Meaning(standard, likeness, mean + 2.5 * spread)
+
+
+def _spread(values: NDArray[np.float64]) -> float:
+    """Return the standard deviation, with :data:`FEW` more cosines that have the usual one."""
+    count = len(values)
+    return float(((count * values.var() + FEW * SPREAD**2) / (count + FEW)) ** 0.5)
+
+
+def _of_tail(highest: NDArray[np.float64], count: int) -> tuple[float, float]:
+    """Return mean and standard deviation of ``count`` normal values with these highest ones.
+
+    Of a normal distribution it is known by how much the mean of the highest values exceeds the
+    lowest of them.
+    """
+    normal, share = NormalDist(), len(highest) / count
+    least = normal.inv_cdf(1 - share)
+    among = normal.pdf(least) / share
+    spread = max(float(highest.mean() - highest.min()) / (among - least), SPREAD / 5)
+    return float(highest.mean()) - among * spread, spread
 
 
 @dataclass(frozen=True)
@@ -89,6 +157,7 @@ class Evidence:
     """How a question fits every row, before the cues are weighted.
 
     Attributes:
+        question: What is asked.
         meaning: What the vectors say; None without vectors.
         words: BM25.
         share: The share of the question's words, weighted by rarity, that the message has.
@@ -97,12 +166,11 @@ class Evidence:
         sittings: How well each conversation, up to a pause, matches by words, from 0 to 1.
         terms: The numbers of the terms of the question.
         numerals: Those of them that have digits.
-        of_agent: Whether it asks for what the agent has said.
         goal: The row of the goal, which is not evidence for what is next to it.
         is_goal: Whether the goal is the question.
-        spans: The days that it names.
     """
 
+    question: Question
     meaning: Meaning | None
     words: Scores
     share: Scores
@@ -111,10 +179,8 @@ class Evidence:
     sittings: Scores
     terms: frozenset[int]
     numerals: frozenset[int]
-    of_agent: bool
     goal: int | None
     is_goal: bool
-    spans: list[Span]
 
 
 def score(evidence: Evidence, features: Features) -> tuple[Scores, Parts]:
@@ -145,17 +211,17 @@ def score(evidence: Evidence, features: Features) -> tuple[Scores, Parts]:
 def _circumstances(evidence: Evidence, features: Features, weights: Weights) -> Parts:
     """Return what speaks for messages besides that they match, and against them."""
     order, lengths, users = features.order(), features["length"], features["user"]
-    asks = features["asks"]
+    asks, of_agent = features["asks"], evidence.question.of_agent
     if order.longer:
         asks = np.where(users, asks == 1, asks)
     parts = {"telling": np.minimum(lengths, LONG_ENOUGH) * np.float32(weights.fullness)}
     parts["telling"] -= asks * np.float32(weights.question)
-    if not evidence.of_agent:
+    if not of_agent:
         excess = np.clip(lengths, TOO_LONG, ENDLESS) - np.float32(TOO_LONG)
         part = np.where(users, np.float32(1), np.float32(weights.others))
         parts["telling"] -= excess * part * np.float32(weights.length)
     if order.longer:
-        parts["role"] = (users ^ evidence.of_agent) * np.float32(weights.user * order.longer)
+        parts["role"] = (users ^ of_agent) * np.float32(weights.user * order.longer)
     if weights.sitting:
         about = evidence.sittings[order.sitting] * np.float32(_sure(evidence, weights))
         parts["conversation"] = about * np.float32(weights.sitting)
@@ -180,8 +246,8 @@ def best_fit(evidence: Evidence, features: Features, counted: NDArray[np.bool_])
         missing = 1 - evidence.share
     else:
         missing = (1 - evidence.meaning.likeness) * (1 - np.float32(FIT_OF_WORDS) * evidence.share)
-    if evidence.spans:
-        missing *= 1 - np.float32(FIT_OF_DATE) * closeness(features.days(), evidence.spans)
+    if spans := evidence.question.spans:
+        missing *= 1 - np.float32(FIT_OF_DATE) * closeness(features.days(), spans)
     if evidence.speaker is not None:
         missing *= 1 - np.float32(FIT_OF_SPEAKER) * (features["speaker"] == evidence.speaker)
     return float(1 - missing[counted].min(initial=1))
@@ -198,8 +264,10 @@ def _subject(evidence: Evidence, features: Features, weights: Weights) -> Parts:
         )
     if evidence.tells_time is not None:
         parts["when"] = evidence.tells_time * np.float32(weights.when)
-    if evidence.spans:
-        parts["date"] = closeness(features.days(), evidence.spans) * np.float32(weights.date)
+    if evidence.question.spans:
+        parts["date"] = closeness(features.days(), evidence.question.spans) * np.float32(
+            weights.date
+        )
     return parts
 
 
@@ -228,10 +296,7 @@ def _surroundings(subject: Scores, features: Features, weights: Weights) -> Part
 
 
 def _total(parts: Iterable[Scores]) -> Scores:
-    first, *others = parts
-    total = first.copy()
-    for part in others:
-        total += part
+    total: Scores = reduce(np.add, parts, np.zeros(1, np.float32))
     return total
 
 

@@ -16,8 +16,18 @@ SPREAD, SPREAD_OVER = 0.15, 512  # weight of the logarithm of a group's better r
 STRETCHES = 4  # for each score that is looked for
 
 
-def best_first(scores: Scores, count: int) -> list[int]:
-    """Return the places of the ``count`` largest scores, best first, ties to the later; no -inf."""
+def best_first(
+    scores: Scores, count: int, accept: Callable[[int], bool] | None = None
+) -> list[int]:
+    """Return the places of the ``count`` largest scores, best first, ties to the later; no -inf.
+
+    Args:
+        scores: The scores.
+        count: How many places at most.
+        accept: Only places that it returns True for; it is called no more often than necessary.
+    """
+    if accept is not None:
+        return [*islice(filter(accept, best_first(scores, len(scores))), count)]
     bound = _lower_bound(scores, count)
     places = np.flatnonzero(scores > bound)
     if len(places) < count:
@@ -43,14 +53,6 @@ def _lower_bound(scores: Scores, count: int) -> np.float32:
     best = scores[: len(scores) // width * width].reshape(-1, width).max(axis=1)
     bound: np.float32 = np.partition(best, -count)[-count]
     return bound
-
-
-def best_accepted(scores: Scores, count: int, accept: Callable[[int], bool]) -> list[int]:
-    """Return :func:`best_first` of those that ``accept`` returns True for.
-
-    It is called no more often than necessary.
-    """
-    return [*islice(filter(accept, best_first(scores, len(scores))), count)]
 
 
 def spread(scores: Scores, groups: NDArray[np.int32]) -> Scores:

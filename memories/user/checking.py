@@ -2,44 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from operator import attrgetter
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pydantic import AwareDatetime, BaseModel, Field, ValidationError
 
 from agent_brain.common.text import cut_line
 from agent_brain.common.values import error_lines
 from agent_brain.memories.message import Message, Role
-from agent_brain.memories.user.facts import (
-    INSTRUCTION,
-    LIVE,
-    OWN,
-    USER,
-    Again,
-    Fact,
-    Kind,
-    Origin,
-    Source,
-    as_name,
-)
+from agent_brain.memories.user.facts import OWN, USER, Again, Fact, Kind, Origin, Source, as_name
 from agent_brain.memories.user.origins import (
     LEAST_WORDS,
+    data_in,
     has_quote,
     origin_of,
     own_words,
     speaker_of,
     words_of,
 )
-from agent_brain.memories.user.quoting import data_in
 from agent_brain.memories.user.stating import said_in, states
 from agent_brain.memories.user.wording import Said, lowered, said_by
-
-if TYPE_CHECKING:
-    from agent_brain.memories.user.log import UserLog
 
 QUOTED = 300  # letters of a message that a fact keeps
 
@@ -84,23 +70,6 @@ class Draft(BaseModel, frozen=True, extra="ignore"):
     valid_from: AwareDatetime | None = None
     valid_to: AwareDatetime | None = None
     expires_at: AwareDatetime | None = None
-
-    def as_fact(self, sources: tuple[Source, ...], origin: Origin, now: datetime) -> Fact:
-        """Return the fact with what was found out about it.
-
-        Args:
-            sources: The messages that say so.
-            origin: Whose words it rests on.
-            now: The time; it was said by then.
-
-        Raises:
-            ValidationError: A field makes no sense.
-        """
-        said_at = max((each.at for each in sources if each.at is not None), default=now)
-        stated = self.model_dump(exclude={"sources"}, exclude_none=True)
-        return Fact(
-            **stated, sources=sources, origin=origin, said_at=min(said_at, now), recorded_at=now
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +144,7 @@ def checked_fact(
     """
     cited = [(batch.by_id.get(each.message), each.quote) for each in draft.sources]
     messages = [(message, quote) for message, quote in cited if message is not None]
-    if not cited or len(messages) < len(cited):
+    if len(messages) < len(cited) or not (cited or batch.by == "program"):
         return Refusal(draft.text, "no source")
     if any(not quote.strip() or not has_quote(m.content, quote) for m, quote in messages):
         return Refusal(draft.text, "not quoted")
@@ -183,19 +152,21 @@ def checked_fact(
     found = [origin for origin in origins if origin is not None]
     if len(found) < len(origins):
         return Refusal(draft.text, "recalled")
-    origin = max(found, key=lambda each: (each.rank, each))  # who is trusted least
-    if origin in OWN:
+    # who is trusted least
+    origin = max(found, key=lambda each: (each.rank, each), default=Origin.PROGRAM)
+    if origin is Origin.USER:
         origin = _own_origin(draft, messages, batch)
+    if draft.kind == "instruction" and origin not in OWN:
+        return Refusal(draft.text, "instruction")
+    stated = draft.model_dump(exclude={"sources"}, exclude_none=True)
+    stated["replaces"] = tuple(i for i in draft.replaces if i in known)
+    if cited:
+        stated["slot"] = (draft.slot or "").strip() or None
     sources = tuple(_source(message, quote, batch) for message, quote in messages)
-    changes = {
-        "replaces": tuple(i for i in draft.replaces if i in known),
-        "slot": (draft.slot or "").strip() or None,
-    }
+    said_at = min(max((m.created_at for m, _ in messages), default=now), now)
     try:
-        return draft.model_copy(update=changes).as_fact(sources, origin, now)
+        return Fact(**stated, sources=sources, origin=origin, said_at=said_at, recorded_at=now)
     except ValidationError as error:
-        if any(problem["type"] == INSTRUCTION for problem in error.errors()):
-            return Refusal(draft.text, "instruction")
         return Refusal(draft.text, f"invalid: {'; '.join(error_lines(error, 'the fact'))}")
 
 
@@ -224,61 +195,6 @@ def is_stated(fact: Draft | Fact, own: str, quote: str, said_at: datetime) -> bo
     begun = fact.valid_from is None or fact.valid_from <= said_at
     now = begun and fact.valid_to is None and fact.kind != "event"
     return states(own, quote, fact.text, of_user=as_name(fact.about) == USER, now=now)
-
-
-def held_as(
-    fact: Fact, log: UserLog, added: Iterable[Fact] = ()
-) -> tuple[Fact | None, list[Again]]:
-    """Return the fact that says the same, if one does, and what is stored as it was said again.
-
-    That is one from the same message, or one that holds since before.
-
-    Args:
-        fact: A new fact.
-        log: What is known.
-        added: Facts that are to be stored before it.
-    """
-    known, cited = log.facts(), {source.message for source in fact.sources}
-    ends = any(i in known and known[i].status in ("current", "planned") for i in fact.replaces)
-    same = None
-    for other in [*log.known.said_as(fact), *(each for each in added if each.said == fact.said)]:
-        from_same = cited & {source.message for source in other.sources}
-        if from_same or (not ends and _covers(other, fact)):
-            same = other
-    return same, [] if same is None else _said_again(fact, same, log.known.again(same.id))
-
-
-def _covers(other: Fact, fact: Fact) -> bool:
-    """Return whether a fact adds nothing to one in the same words."""
-    return (
-        (other.status in ("current", "planned") or other.origin is fact.origin)
-        and other.status in LIVE
-        and other.origin.rank <= fact.origin.rank
-        and other.unsure <= fact.unsure
-        and other.said_at <= fact.said_at
-        and other.valid_from <= fact.valid_from
-        and (other.valid_to, other.expires_at) == (fact.valid_to, fact.expires_at)
-    )
-
-
-def _said_again(fact: Fact, same: Fact, noted: Collection[Again]) -> list[Again]:
-    """Return what is stored if a known fact was said again, by another message or at a later time.
-
-    Args:
-        fact: What was said.
-        same: The known fact.
-        noted: When it was said again so far.
-    """
-    if fact.sources:
-        known = (same.sources, *(each.sources for each in noted))
-        told = {source.message for sources in known for source in sources}
-        new = not told.issuperset(source.message for source in fact.sources)
-    else:
-        new = fact.said_at > same.said_at and all(fact.said_at != each.at for each in noted)
-    alike = fact.unsure == same.unsure and fact.origin.rank == same.origin.rank
-    at = max(fact.said_at, same.said_at)
-    again = Again(fact=same.id, at=at, sources=fact.sources)
-    return [again] if new and alike else []
 
 
 def heard_again(message: Message, fact: Fact, batch: Batch, now: datetime | None) -> Again | None:

@@ -23,7 +23,7 @@ from agent_brain.memories.store.erasure import LEAST_LETTERS
 from agent_brain.memories.store.filters import ForgetOptions, checked_text, forgettable
 from agent_brain.memories.store.session import USER_SESSION, session_key
 from agent_brain.memories.user.facts import USER, Again, Ended, Fact, Origin, Source
-from agent_brain.memories.user.items import Block, ReadUpTo
+from agent_brain.memories.user.known import Block, ReadUpTo
 from agent_brain.memories.user.learning import drop_forgotten
 from agent_brain.memories.user.log import UserLog
 from agent_brain.memories.user.origins import LEAST_WORDS, has_quote, words_of
@@ -126,8 +126,8 @@ async def look(user: UserMemory, choice: Chosen) -> Chosen:
         MemoryUseError: There is no such fact.
     """
     await user.log.look()
-    facts, told = user.log.facts(), user.log.known.statements
-    chosen = tuple(fact for fact in facts.values() if choice.takes(fact, told(fact.id)))
+    facts, told = user.log.facts(), user.log.known.statements()
+    chosen = tuple(fact for fact in facts.values() if choice.takes(fact, told[fact.id]))
     if choice.fact_id is not None and not chosen:
         raise MemoryUseError(f"No fact has the ID {choice.fact_id!r}")
     return replace(choice, facts=chosen)
@@ -302,7 +302,10 @@ def _with_sources_left(
     known, now = log.known, log.store.clock()
     gone: dict[str, None] = {}
     kept: list[BaseModel] = []
-    stated: list[tuple[str, Fact | Again]] = [*known.items(Fact), *known.items(Again)]
+    stated: list[tuple[str, Fact | Again]] = [
+        *known.items(Fact).items(),
+        *known.items(Again).items(),
+    ]
     for message_id, item in stated:
         left = choice.left(item.sources)
         fact_id = item.id if isinstance(item, Fact) else item.fact
@@ -312,7 +315,7 @@ def _with_sources_left(
         if left:
             kept.append(item.model_copy(update={"sources": left}))
         elif isinstance(item, Fact):
-            again = [(i, each) for i, each in known.items(Again) if each.fact == fact_id]
+            again = [(i, each) for i, each in known.items(Again).items() if each.fact == fact_id]
             told = [(i, e) for i, e in again if not e.sources or choice.left(e.sources)]
             first, by = min(told, key=lambda one: _said_at(one[1], now))
             gone[first] = None

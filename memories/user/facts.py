@@ -8,11 +8,10 @@ from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
 from operator import attrgetter
-from typing import Annotated, Any, Final, Literal, Self, TypeAlias
+from typing import Annotated, Any, Literal, Self, TypeAlias
 from unicodedata import normalize
 
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, Field, model_validator
-from pydantic_core import PydanticCustomError
 
 from agent_brain.common.ids import new_id
 from agent_brain.common.text import folded
@@ -21,7 +20,6 @@ from agent_brain.memories.store.expiry import utc_now
 USER = "user"  # whom most facts are about
 MOST_LETTERS = 500  # of a fact
 LONGEST_NAME = 64  # of a slot, or of whom a fact is about
-INSTRUCTION: Final = "instruction"  # the type of the error of one that is not from the user
 
 Kind: TypeAlias = Literal["identity", "preference", "event", "instruction"]
 Status: TypeAlias = Literal["current", "planned", "replaced", "claim", "ended"]
@@ -153,10 +151,9 @@ class Fact(BaseModel, frozen=True, extra="forbid"):
             if end is not None and end < self.valid_from:
                 raise ValueError(f"{name} is before valid_from")
         if self.kind == "instruction" and self.origin not in OWN:
-            raise PydanticCustomError(
-                INSTRUCTION,
-                "instructions are kept only if the user gives them, and this one is from: {origin}",
-                {"origin": str(self.origin)},
+            raise ValueError(
+                "instructions are kept only if the user gives them, and this one is from: "
+                f"{self.origin}"
             )
         return self
 

@@ -18,16 +18,9 @@ from agent_brain.memories.message import Message, Role, is_partial
 from agent_brain.memories.messages import MessagesMemory
 from agent_brain.memories.store.session import session_key
 from agent_brain.memories.stored import StoredMemory
-from agent_brain.memories.user.checking import (
-    Batch,
-    Draft,
-    Refusal,
-    checked_fact,
-    heard_again,
-    held_as,
-)
+from agent_brain.memories.user.checking import Batch, Draft, Refusal, checked_fact, heard_again
 from agent_brain.memories.user.facts import LIVE, Again, Fact
-from agent_brain.memories.user.items import ReadUpTo
+from agent_brain.memories.user.known import ReadUpTo
 from agent_brain.memories.user.stating import said_in, says_something
 from agent_brain.memories.wrapper import offers
 
@@ -262,7 +255,7 @@ async def write(user: UserMemory, reading: Reading, drafts: Sequence[Draft]) -> 
             if isinstance(found, Refusal):
                 refused.append(found)
                 continue
-            same, noted = held_as(found, log, facts)
+            same, noted = log.held_as(found, facts)
             again += noted
             if same is None:
                 facts.append(found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
 from operator import attrgetter
 from typing import Any, cast
@@ -11,20 +11,14 @@ from pydantic import BaseModel
 
 from agent_brain.memories.message import Message
 from agent_brain.memories.recall.results import Recalled
-from agent_brain.memories.recall.tenant import Scope
+from agent_brain.memories.recall.search import Scope
 from agent_brain.memories.runs.work import EMBEDDING
 from agent_brain.memories.store.events import Added, Change, Removed
-from agent_brain.memories.store.filters import Query
 from agent_brain.memories.store.removal import scrub
-from agent_brain.memories.user.facts import Again, Ended, Fact, resolve
-from agent_brain.memories.user.items import Block, ReadUpTo, as_message
-from agent_brain.memories.user.known import Known
+from agent_brain.memories.user.facts import LIVE, Again, Fact, resolve
+from agent_brain.memories.user.known import Block, Known, ReadUpTo, as_message
 from agent_brain.memories.vector import VectorMemory
 from agent_brain.memories.views.base import View
-
-
-def _added(items: Sequence[BaseModel]) -> list[Change]:
-    return [Added([as_message(item) for item in items])] if items else []
 
 
 class UserLog(VectorMemory):
@@ -59,48 +53,46 @@ class UserLog(VectorMemory):
             plan: Called when all that is stored has been read, and again if another process writes
                 first. What it raises leaves all as it was.
         """
+
+        def exchanged() -> tuple[Sequence[str], Sequence[BaseModel]]:
+            made = plan()
+            read = {item.conversation for item in made if isinstance(item, ReadUpTo)}
+            before = self.known.items(ReadUpTo).items()
+            return [i for i, item in before if item.conversation in read], made
+
+        return await self.exchange(exchanged, forget=False)
+
+    async def exchange(
+        self,
+        plan: Callable[[], tuple[Sequence[str], Sequence[BaseModel]]],
+        *,
+        forget: bool = True,
+    ) -> Sequence[BaseModel]:
+        """Put items in the place of others in one append; return these.
+
+        Args:
+            plan: Returns the IDs of the messages that store the others, and the items; called as by
+                :meth:`write`.
+            forget: Whether the others are forgotten.
+        """
+        gone: Sequence[str] = ()
         made: Sequence[BaseModel] = ()
 
         def changes() -> list[Change]:
-            nonlocal made
-            made = plan()
-            read = {item.conversation for item in made if isinstance(item, ReadUpTo)}
-            gone = [i for i, item in self.known.items(ReadUpTo) if item.conversation in read]
-            return [*_added(made), *([Removed(gone)] if gone else [])]
-
-        await self._change(changes)
-        return made
-
-    async def exchange(self, plan: Callable[[], tuple[Sequence[str], Sequence[BaseModel]]]) -> None:
-        """Put items in the place of others in one append, and forget those.
-
-        Args:
-            plan: Returns the IDs of the messages that store those, and the items; called as by
-                :meth:`write`.
-        """
-        gone: Sequence[str] = ()
-
-        def changes() -> list[Change]:
-            nonlocal gone
-            gone, made = plan()
-            return [Removed(gone, forgotten=True), *_added(made)] if gone else []
-
-        await self._change(changes)
-        if gone:
-            await scrub(self)
-
-    async def _change(self, plan: Callable[[], list[Change]]) -> None:
-        """Write what ``plan`` returns when all that is stored has been read."""
-
-        def changes() -> list[Change]:
+            nonlocal gone, made
             self.known.look()
-            return plan()
+            gone, made = plan()
+            found: list[Change] = [Removed(gone, forgotten=forget)] if gone else []
+            return [*found, Added([as_message(item) for item in made])] if made else found
 
         await self._get_ready()
         await self._write("write()")
         await self.store.change(changes)
         self.known.look()
         await self._catch_up()
+        if gone and forget:
+            await scrub(self)
+        return made
 
     async def find(
         self,
@@ -122,16 +114,17 @@ class UserLog(VectorMemory):
         """
         with self.work_for(EMBEDDING):
             sessions = await self._together(tool_results=False) if scope == "tenant" else None
-            if sessions is not None and not sessions.parts:
-                return []
-            if sessions is None or not (left_out := sessions.holding(but)):
-                return await self._recall(query, k, Query(where=where), sessions=sessions)
+            left_out = () if sessions is None else sessions.holding(but)
 
-            def apart(item_id: str) -> bool:
-                found = None if item_id.partition(":")[0] in left_out else sessions.find(item_id)[1]
+            def accepted(item_id: str) -> bool:
+                if item_id.startswith(left_out):
+                    return False
+                found = (
+                    self.store.log.get(item_id) if sessions is None else sessions.find(item_id)[1]
+                )
                 return found is not None and where(found)
 
-            return await self._recall(query, k, where=apart, sessions=sessions)
+            return await self._recall(query, k, where=accepted, sessions=sessions)
 
     def facts(self) -> dict[str, Fact]:
         """Return all facts by ID, with what has become of each; after :meth:`look`."""
@@ -139,13 +132,30 @@ class UserLog(VectorMemory):
 
     def facts_at(self, moment: datetime) -> list[Fact]:
         """Return the facts that held at a moment, by what is known now; after :meth:`look`."""
-        ended = {i: each.at for each in self.known.all(Ended) for i in each.ids}
         begun = [fact for fact in self.known.all(Fact) if fact.valid_from <= moment]
         again = [each for each in self.known.all(Again) if each.at <= moment]
-        held = resolve(begun, moment, ended, again)
+        held = resolve(begun, moment, self.known.ended, again)
         known = self.facts()
         current = (known[i] for i, fact in held.items() if fact.status == "current")
         return [fact for fact in current if fact.status != "claim"]
+
+    def held_as(self, fact: Fact, added: Iterable[Fact] = ()) -> tuple[Fact | None, list[Again]]:
+        """Return the fact that says the same, if one does, and what is stored as it was said again.
+
+        That is one from the same message, or one that holds since before; after :meth:`look`.
+
+        Args:
+            fact: A new fact.
+            added: Facts that are to be stored before it.
+        """
+        known, cited = self.facts(), {source.message for source in fact.sources}
+        ends = any(i in known and known[i].status in ("current", "planned") for i in fact.replaces)
+        same = None
+        for other in [*self.known.said_as(fact), *(e for e in added if e.said == fact.said)]:
+            from_same = cited & {source.message for source in other.sources}
+            if from_same or (not ends and _covers(other, fact)):
+                same = other
+        return same, [] if same is None else _said_again(fact, same, self.known.again(same.id))
 
     def newest_blocks(self) -> list[Block]:
         """Return the current version of each block that is not empty, by name; after a look."""
@@ -162,3 +172,36 @@ class UserLog(VectorMemory):
         """Return how far a conversation was read; after :meth:`look`."""
         read = [each for each in self.known.all(ReadUpTo) if each.conversation == conversation]
         return read[-1] if read else ReadUpTo(conversation=conversation)
+
+
+def _covers(other: Fact, fact: Fact) -> bool:
+    """Return whether a fact adds nothing to one in the same words."""
+    return (
+        (other.status in ("current", "planned") or other.origin is fact.origin)
+        and other.status in LIVE
+        and other.origin.rank <= fact.origin.rank
+        and other.unsure <= fact.unsure
+        and other.said_at <= fact.said_at
+        and other.valid_from <= fact.valid_from
+        and (other.valid_to, other.expires_at) == (fact.valid_to, fact.expires_at)
+    )
+
+
+def _said_again(fact: Fact, same: Fact, noted: Collection[Again]) -> list[Again]:
+    """Return what is stored if a known fact was said again, by another message or at a later time.
+
+    Args:
+        fact: What was said.
+        same: The known fact.
+        noted: When it was said again so far.
+    """
+    if fact.sources:
+        known = (same.sources, *(each.sources for each in noted))
+        told = {source.message for sources in known for source in sources}
+        new = not told.issuperset(source.message for source in fact.sources)
+    else:
+        new = fact.said_at > same.said_at and all(fact.said_at != each.at for each in noted)
+    alike = fact.unsure == same.unsure and fact.origin.rank == same.origin.rank
+    at = max(fact.said_at, same.said_at)
+    again = Again(fact=same.id, at=at, sources=fact.sources)
+    return [again] if new and alike else []

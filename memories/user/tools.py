@@ -13,9 +13,9 @@ from agent_brain.memories.user import erasing
 from agent_brain.memories.user.checking import Batch, Cited, Draft, Refusal, checked_fact
 from agent_brain.memories.user.erasing import Chosen
 from agent_brain.memories.user.facts import LIVE, OWN, USER, Fact, Kind
+from agent_brain.memories.user.knowing import fact_line, message_line
 from agent_brain.memories.user.learning import BATCH, replaced_by
 from agent_brain.memories.user.origins import has_quote, own_words
-from agent_brain.memories.user.rendering import fact_line, message_line
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.context import ToolContext
 from agent_brain.tools.errors import ToolError

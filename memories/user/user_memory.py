@@ -31,12 +31,12 @@ from agent_brain.memories.store.filters import names as names_in
 from agent_brain.memories.store.options import JournalLike
 from agent_brain.memories.store.session import USER_SESSION, long_term_session, session_key
 from agent_brain.memories.user import erasing, learning
-from agent_brain.memories.user.checking import Batch, Cited, Draft, Refusal, checked_fact, held_as
-from agent_brain.memories.user.facts import CURRENT, LIVE, USER, Again, Fact, Kind, Origin, Status
-from agent_brain.memories.user.items import Block, Exported, ReadUpTo
+from agent_brain.memories.user.checking import Batch, Cited, Draft, Refusal, checked_fact
+from agent_brain.memories.user.facts import CURRENT, LIVE, USER, Again, Fact, Kind, Status
+from agent_brain.memories.user.knowing import profile_of
+from agent_brain.memories.user.known import Block, Exported, ReadUpTo
 from agent_brain.memories.user.learning import Extract, Learned
 from agent_brain.memories.user.log import UserLog
-from agent_brain.memories.user.rendering import profile_of
 from agent_brain.memories.user.stating import said_in, says_something
 from agent_brain.memories.user.tools import TOOLS, tools_of
 
@@ -234,10 +234,20 @@ class UserMemory(AsyncResource):
             MemoryUseError: The quote is not in the source; the source is a record of the library;
                 an instruction that is not from the user; or a field makes no sense.
         """
-        now = self.clock()
+        cited: tuple[Cited, ...] = ()
+        if source is not None or quote is not None:
+            if not isinstance(source, Message):
+                raise MemoryUseError(
+                    f"source= takes a message, and quote= is of it: not {source!r:.100}"
+                )
+            quote = source.content if quote is None else checked_text("quote=", quote)
+            cited = (Cited(message=source.id, quote=quote),)
+        if conversation is not None:
+            checked_text("conversation=", conversation)
         try:
             draft = Draft(
                 text=text,
+                sources=cited,
                 slot=slot,
                 about=about,
                 kind=kind,
@@ -247,31 +257,21 @@ class UserMemory(AsyncResource):
                 valid_to=valid_to,
                 expires_at=expires_at,
             )
-            if source is None and quote is None:
-                return await self.store(draft.as_fact((), Origin.PROGRAM, now))
         except ValidationError as error:
             problem = "; ".join(error_lines(error, "the fact"))
             raise MemoryUseError(f"remember({text!r:.100}): {problem}") from error
-        if not isinstance(source, Message):
-            raise MemoryUseError(
-                f"source= takes a message, and quote= is of it: not {source!r:.100}"
-            )
-        quote = source.content if quote is None else checked_text("quote=", quote)
-        if conversation is not None:
-            checked_text("conversation=", conversation)
-        cited = Cited(message=source.id, quote=quote)
-        batch = Batch([source], conversation=conversation, names=self.names, by="program")
-        fact = checked_fact(
-            draft.model_copy(update={"sources": (cited,)}), batch, draft.replaces, now
-        )
+        said = [source] if source is not None else []
+        batch = Batch(said, conversation=conversation, names=self.names, by="program")
+        fact = checked_fact(draft, batch, draft.replaces, self.clock())
         if isinstance(fact, Refusal):
+            place = "" if source is None else f"message {source.id}"
             problems = {
-                "not quoted": f"quote={quote!r:.100} is not in message {source.id}",
-                "recalled": f"message {source.id} is no source: it is a system message, or quotes "
-                "what was recalled",
+                "not quoted": f"quote={quote!r:.100} is not in {place}",
+                "recalled": f"{place} is no source: it is a system message, or quotes what was "
+                "recalled",
                 "instruction": "instructions are kept only if the user gives them",
             }
-            problem = problems.get(fact.reason, fact.reason)
+            problem = problems.get(fact.reason, fact.reason.removeprefix("invalid: "))
             raise MemoryUseError(f"remember({text!r:.100}): {problem}")
         return await self.store(fact)
 
@@ -305,7 +305,7 @@ class UserMemory(AsyncResource):
             known = self.log.facts()
             if missing := [i for i in fact.replaces if i not in known]:
                 raise MemoryUseError(f"replaces={missing}: no facts have these IDs")
-            same, again = held_as(fact, self.log)
+            same, again = self.log.held_as(fact)
             stored = same or fact
             return again if same else [fact]
 
@@ -666,11 +666,11 @@ class UserMemory(AsyncResource):
         """
         try:
             given = Exported.model_validate(data)
+            problem = "" if {"facts", "blocks"} & {*data} else "It has neither facts nor blocks"
         except ValidationError as error:
             problem = "; ".join(error_lines(error))
-            raise MemoryUseError(
-                f"load() takes what export() returned, in version 1: {problem}"
-            ) from error
+        if problem:
+            raise MemoryUseError(f"load() takes what export() returned, in version 1: {problem}")
 
         def plan() -> Sequence[BaseModel]:
             known = self.log.facts()

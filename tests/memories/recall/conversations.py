@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from agent_brain.memories.recall.index import Hit, RecallIndex
-from agent_brain.memories.recall.items import Item
+from agent_brain.memories.recall.indexing import Item
 from agent_brain.memories.vectors.ram import RamVectors, unit_vectors
 
 START = datetime(2024, 3, 4, 9, 0, tzinfo=UTC)  # a Monday

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_brain.memories.recall.index import RecallIndex
-from agent_brain.memories.recall.items import Item
+from agent_brain.memories.recall.indexing import Item
 from tests.memories.recall.conversations import LINES, START, cosines, ids, index_of, items
 from tests.support.thorough import examples
 

@@ -73,9 +73,9 @@ def test_dropped_rows_leave_nothing_behind(texts, data):
     kept = data.draw(st.lists(st.booleans(), min_size=len(texts), max_size=len(texts)))
     index.keep(np.array(kept))
     rest = index_of([text for text, keep in zip(texts, kept, strict=True) if keep])
-    assert index._words.numbers.keys() == rest._words.numbers.keys()
+    assert index._numbers.keys() == rest._numbers.keys()
     for _ in range(2):
-        groups = range(len(index._lengths))
+        groups = range(len(index._lengths.rows))
         np.testing.assert_array_equal(scores(index, "bcf", groups), scores(rest, "bcf", groups))
         index.add(["b c f"])
         rest.add(["b c f"])

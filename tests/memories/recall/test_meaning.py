@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from agent_brain.memories.embedders import EmbeddingError
-from agent_brain.memories.recall.meaning import NEAREST, SPREAD, meaning
+from agent_brain.memories.recall.scoring import NEAREST, SPREAD, meaning
 from agent_brain.memories.vectors.ram import RamVectors, unit_vectors
 
 

@@ -1,9 +1,15 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from agent_brain.memories.recall.participants import Participants
-from agent_brain.memories.recall.query_analysis import in_first_person, read
+from agent_brain.memories.recall import questions
+from agent_brain.memories.recall.features import Features
+from agent_brain.memories.recall.questions import Participants, in_first_person
+
+
+def read(question, people):
+    return questions.read(question, people, Features())
 
 
 def participants(*names):
@@ -71,10 +77,10 @@ def test_words_of_asking_are_looked_up_only_where_there_are_no_others():
 
 def test_who_has_no_message_left_takes_no_part():
     people = participants("Ann", "Ann", "Bob", "张伟")
-    people.keep([people.number("Ann"), people.number("Bob")])
+    people.keep(np.array([people.numbers["Ann"], people.numbers["Bob"]]))
     assert people.mentions("Ann")
     assert not people.mentions("张伟")
-    people.keep([people.number("Bob")])
+    people.keep(np.array([people.numbers["Bob"]]))
     assert not people.mentions("Ann 张伟")
     assert people.mentions("Bob")
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_brain.memories.recall.scoring import asked_before, beside, best_around
-from agent_brain.memories.recall.top_k import best_accepted, best_first
+from agent_brain.memories.recall.top_k import best_first
 
 SCORES = st.lists(st.integers(-3, 3).map(float), min_size=1, max_size=40)
 
@@ -55,7 +55,7 @@ def test_the_best_come_first_and_of_equal_ones_the_later(scores, count):
 def test_the_best_accepted_are_those_of_the_whole_ranking(scores, count):
     values = np.array(scores, np.float32)
     whole = [place for place in best_first(values, len(scores)) if place % 3]
-    assert best_accepted(values, count, lambda place: place % 3 > 0) == whole[:count]
+    assert best_first(values, count, lambda place: place % 3 > 0) == whole[:count]
 
 
 def test_what_is_out_is_never_found():

@@ -9,8 +9,7 @@ from pydantic import BaseModel
 from agent_brain.memories import Fact, Message, Origin
 from agent_brain.memories.store.log import MessageLog
 from agent_brain.memories.user.facts import Again, Ended, resolve
-from agent_brain.memories.user.items import as_message
-from agent_brain.memories.user.known import Known
+from agent_brain.memories.user.known import Known, as_message
 from tests.memories.user.support import day
 from tests.support.thorough import examples
 

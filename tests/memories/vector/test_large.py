@@ -10,7 +10,7 @@ import anyio.lowlevel
 import pytest
 
 from agent_brain.memories import EmbedderMismatchError, VectorMemory
-from agent_brain.memories.recall import indexing, meaning, search
+from agent_brain.memories.recall import indexing, scoring, search
 from agent_brain.memories.vectors import vectors
 from tests.memories.vector.support import WordsEmbedder, found, said, store_of, stored
 
@@ -22,7 +22,7 @@ COUNT = 120
 def large(monkeypatch) -> None:
     for module in (indexing, search, vectors):
         monkeypatch.setattr(module, "EAGER", 20)
-    monkeypatch.setattr(meaning, "NEAREST", 10)
+    monkeypatch.setattr(scoring, "NEAREST", 10)
     monkeypatch.setattr(search, "NEAREST_FILTERED", 20)
 
 
@@ -50,7 +50,7 @@ async def test_opening_and_writing_does_not_read_the_rest(folder) -> None:
 
 
 async def test_a_first_search_that_is_cancelled_anywhere_loses_nothing(folder, monkeypatch) -> None:
-    monkeypatch.setattr(indexing, "LISTED", 4)
+    monkeypatch.setattr(indexing, "PIECE", 4)
     async with VectorMemory(path=folder, embedder=WordsEmbedder(512)) as memory:
         for turns in range(40):
             async with anyio.create_task_group() as group:

@@ -21,7 +21,7 @@ from agent_brain.memories import (
     create_memory,
 )
 from agent_brain.memories.recall.index import RecallIndex
-from agent_brain.memories.recall.items import Item
+from agent_brain.memories.recall.indexing import Item
 from agent_brain.tools import Action, ToolError
 from agent_brain.tools.builtin import memory_search_tool
 from tests.memories.vector.support import WordsEmbedder, said

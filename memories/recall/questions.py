@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from datetime import datetime
+from operator import attrgetter
+from typing import NamedTuple
 
-from agent_brain.memories.recall.dates import MONTHS, Named, Span, named_dates, relative_spans
-from agent_brain.memories.recall.participants import Mention, Participants
-from agent_brain.memories.recall.tokenizer import ASKING, runs, terms
+import numpy as np
+from numpy.typing import NDArray
 
+from agent_brain.memories.recall.dates import MONTHS, Span, closeness, relative_spans, spans_of
+from agent_brain.memories.recall.features import Features, Labels
+from agent_brain.memories.recall.tokenizer import ASKING, ENGLISH, UNSPACED, runs, terms
+
+Words = tuple[str, ...]
+_WORD = re.compile(r"\w+")
+_UNSPACED_NAME = re.compile(f"[{UNSPACED}]{{2,}}")
 _ASKS_WHEN = re.compile(r"\s*(?:when|how long|what (?:date|day|month|year))\b", re.I)
 _SAY = (
     "say|tell|give|write|mention|suggest|recommend|provide|list|explain|propose|describe|advise|"
@@ -53,44 +60,123 @@ _THIRD = "|".join(_VERBS)
 _AGREEMENT = re.compile(rf"\b(?:({_THIRD}) I\b|I ({_THIRD})\b)", re.I)
 
 
-@dataclass(frozen=True)
-class Question:
+class Mention(NamedTuple):
+    """A name in a text: its place, and the people whose name it may be."""
+
+    start: int
+    end: int
+    people: frozenset[str]
+
+
+class Participants:
+    """The senders of messages, found in a text by their names or parts of their names."""
+
+    def __init__(self) -> None:
+        self.numbers = Labels()
+        self._people: dict[Words, set[str]] = {}
+
+    def add(self, sender: str) -> int:
+        """Add the sender of a message; return the number of the sender."""
+        if sender not in self.numbers:
+            for words in _names(sender):
+                self._people.setdefault(words, set()).add(sender)
+        return self.numbers[sender]
+
+    def keep(self, numbers: NDArray[np.int32]) -> None:
+        """Forget the senders with other numbers than these."""
+        for sender in self.numbers.keep(numbers):
+            for words in _names(sender):
+                self._people[words].discard(sender)
+                if not self._people[words]:
+                    del self._people[words]
+
+    def mentions(self, text: str) -> list[Mention]:
+        """Return the names in ``text`` in order: whole words, any case, the longest that fits."""
+        found = [*self._in_words(text)]
+        for mention in self._in_runs(text):
+            if all(mention.end <= other.start or other.end <= mention.start for other in found):
+                found.append(mention)
+        return sorted(found, key=attrgetter("start"))
+
+    def _in_words(self, text: str) -> Iterator[Mention]:
+        words = [*_WORD.finditer(text)]
+        folded = [word[0].casefold() for word in words]
+        at, longest = 0, max(map(len, self._people), default=0)
+        while at < len(words):
+            for end in range(min(at + longest, len(words)), at, -1):
+                people = self._people.get(tuple(folded[at:end]))
+                if people and (end - at > 1 or _is_name(words[at][0], at)):
+                    yield Mention(words[at].start(), words[end - 1].end(), frozenset(people))
+                    at = end
+                    break
+            else:
+                at += 1
+
+    def _in_runs(self, text: str) -> Iterator[Mention]:
+        """Yield the names in scripts without spaces, which are inside runs of characters."""
+        names = [name for name in self.numbers if name in text and _UNSPACED_NAME.fullmatch(name)]
+        if names:
+            names.sort(key=len, reverse=True)
+            for found in re.finditer("|".join(map(re.escape, names)), text):
+                yield Mention(found.start(), found.end(), frozenset([found[0]]))
+
+
+def _names(sender: str) -> set[Words]:
+    """Return the name of ``sender`` and its parts, without initials."""
+    words = tuple(_WORD.findall(sender.casefold()))
+    parts = {(word,) for word in words if len(word) > 1}
+    return parts | ({words} if words else set())
+
+
+def _is_name(word: str, at: int) -> bool:
+    """Return whether a word is a name: "will" is not, "Will" inside a sentence is."""
+    return word.casefold() not in ENGLISH or (at > 0 and word[:1].isupper())
+
+
+class Question(NamedTuple):
     """A parsed question.
 
     Attributes:
         terms: What to look up: its terms without names and words of asking.
         speaker: The participant it is about, if it is about one.
         asks_when: Whether it asks for a time.
-        dates: The days, or else months, that it names.
-        spans: The days that it counts from the day of asking.
+        spans: The days, or else months, that it names or counts from the day of asking.
         of_agent: Whether it asks for what the agent itself has said.
     """
 
     terms: tuple[str, ...]
     speaker: str | None
     asks_when: bool
-    dates: tuple[Named, ...]
-    spans: tuple[Span, ...]
+    spans: list[Span]
     of_agent: bool
 
 
-def read(question: str, participants: Participants, now: datetime | None = None) -> Question:
-    """Parse ``question``, asked at ``now`` of a conversation between ``participants``.
+def read(
+    question: str, participants: Participants, features: Features, now: datetime | None = None
+) -> Question:
+    """Parse a question.
 
     A question that names nobody, asks for no time and names no date, or is in a language whose
     cues are not known, is searched as it is.
+
+    Args:
+        question: What is asked.
+        participants: Between whom the conversation is.
+        features: The messages.
+        now: When it is asked, to understand "yesterday".
     """
     mentions = participants.mentions(question)
-    spans = () if now is None else tuple(relative_spans(question, now))
-    found = terms(runs(without_names(question, mentions)))
+    spans = [] if now is None else [*relative_spans(question, now)]
+    if spans and not closeness(features.days(), spans).any():
+        spans = []  # nobody said a word then
+    found = terms(runs(_replace(question, mentions, "", "")))
     if spans:  # "yesterday" is a day then, and no word to look up
         found = [term for term in found if term not in TIME_TERMS]
     return Question(
         terms=tuple(term for term in found if term not in ASKING) or tuple(found),
         speaker=_speaker(question, mentions),
         asks_when=_ASKS_WHEN.match(question) is not None,
-        dates=tuple(named_dates(question)),
-        spans=spans,
+        spans=spans + spans_of(question, features.years()),
         of_agent=bool((_OF_AGENT if asks(question) else _OF_AGENT_UNASKED).search(question)),
     )
 
@@ -108,11 +194,6 @@ def _speaker(question: str, mentions: Sequence[Mention]) -> str | None:
         if _TOGETHER.search(question[mentions[0].end : second.start]) or "both" in question:
             return None
     return next(iter(people[0]))
-
-
-def without_names(question: str, mentions: Sequence[Mention]) -> str:
-    """Return ``question`` without the names."""
-    return _replace(question, mentions, "", "") if mentions else question
 
 
 def in_first_person(question: str, mentions: Sequence[Mention]) -> str:
