@@ -22,7 +22,7 @@ from agent_brain.states.model_call import finish_call
 from agent_brain.states.model_request import StructuredRequest
 from agent_brain.states.models.llm import LLM
 from agent_brain.states.models.resolve import as_llm
-from agent_brain.states.output_tools import OutputTool
+from agent_brain.states.output_types import OutputTool
 from agent_brain.tools.frozen import thawed
 
 Objection: TypeAlias = str | bool | None

@@ -36,7 +36,6 @@ from agent_brain.memories.runs.work import current_work, work_here
 from agent_brain.memories.views.tokens import request_tokens
 from agent_brain.states import prompts
 from agent_brain.states.aclosing import Pace, close_stream
-from agent_brain.states.checks import Problem, checked_problem
 from agent_brain.states.errors import (
     ContextWindowError,
     LLMRefusalError,
@@ -67,10 +66,11 @@ from agent_brain.states.models.llm import (
     with_provider_calls,
 )
 from agent_brain.states.models.think_tags import ThinkTags
+from agent_brain.states.output_types import Problem, checked_problem
 from agent_brain.states.partial import PartialReader
 from agent_brain.states.pipeline import Pipeline
+from agent_brain.states.prompts import without_oldest
 from agent_brain.states.sources import CITATIONS, CitedSource, sources_of
-from agent_brain.states.trimming import without_oldest
 from agent_brain.states.usage import NOTHING, Usage
 from agent_brain.states.work import Work, WorkContext, run_of
 from agent_brain.tools.action import Action, readable

@@ -18,11 +18,10 @@ from agent_brain.common.values import error_lines
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
 from agent_brain.states import prompts
-from agent_brain.states.checks import Problem
 from agent_brain.states.events import Event
 from agent_brain.states.model_call import ModelCall
 from agent_brain.states.models.llm import LLM
-from agent_brain.states.output_types import Shape, shape_of
+from agent_brain.states.output_types import Problem, Shape, shape_of
 from agent_brain.tools.base import BaseTool
 
 T = TypeVar("T")

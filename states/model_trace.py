@@ -29,9 +29,17 @@ from agent_brain.memories.trace.recorded_call import RecordedCall, pack_vectors
 from agent_brain.states.aclosing import close_stream, closing
 from agent_brain.states.events import Position
 from agent_brain.states.hook_requests import EmbeddingRequest, ModelRequest
-from agent_brain.states.models.call_data import error_to_data, hash_of, joined, pieces_to_data
+from agent_brain.states.models.call_data import (
+    RequestReader,
+    error_to_data,
+    hash_of,
+    hide_in_action,
+    hide_secrets,
+    joined,
+    pieces_to_data,
+    tool_result,
+)
 from agent_brain.states.models.llm import LLM, Piece
-from agent_brain.states.sent_request import RequestReader, hide_in_action, hide_secrets, tool_result
 from agent_brain.states.usage import Usage
 from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool

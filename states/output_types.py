@@ -1,23 +1,49 @@
-"""Output types of models: pydantic models, and any other type that pydantic validates."""
+"""Output types of models: pydantic models, and any other type that pydantic validates.
+
+A type has a :class:`Shape`; a union of objects has members, one of which the data names; tools take
+the answer of a model that calls tools; and a program may check what fits the type.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
-from functools import cache, cached_property, lru_cache
-from typing import Any, Generic, Literal, LiteralString, TypeAlias, TypeVar, cast, get_args
+import types
+import typing
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from functools import cache, cached_property, lru_cache, partial
+from typing import (
+    Annotated,
+    Any,
+    Generic,
+    Literal,
+    LiteralString,
+    TypeAlias,
+    TypeVar,
+    cast,
+    get_args,
+    get_origin,
+)
 
 from pydantic import BaseModel, Field, GetJsonSchemaHandler, TypeAdapter, ValidationError
 from pydantic import create_model as create_pydantic_model
+from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, from_json, to_json
 
 from agent_brain.common.json_values import INCOMPLETE, json_values
 from agent_brain.common.text import clean
-from agent_brain.common.values import check_members
+from agent_brain.common.values import (
+    check_count,
+    check_members,
+    error_lines,
+    misnamed_fields,
+    takes,
+)
+from agent_brain.memories.base import Memory
 from agent_brain.states.errors import StateDefinitionError
-from agent_brain.states.output_unions import Member, choose, members_of, name_of, well_named
 from agent_brain.states.partial import PartialReader, Secrets
+from agent_brain.tools.action import Action
+from agent_brain.tools.base import BaseTool
 from agent_brain.tools.schemas import resolved
 
 T = TypeVar("T")
@@ -335,3 +361,274 @@ def _scalars_in(text: str) -> Iterator[str]:
 
 def _refuse(constant: str) -> None:
     raise ValueError(constant)
+
+
+class Member:
+    """A member of a union.
+
+    Attributes:
+        adapter: Validates data of it.
+        kind: The type.
+        name: Its name.
+        schema: The JSON Schema of an object with it: of itself, or with the field ``value``.
+
+    Args:
+        name: Its name.
+        kind: The type.
+    """
+
+    def __init__(self, name: str, kind: Any) -> None:
+        self.name = name
+        self.kind = kind
+        self.adapter: TypeAdapter[Any] = TypeAdapter(kind)
+        schema = resolved(self.adapter.json_schema())
+        self.is_object = schema.get("type") == "object"
+        self._properties = schema.get("properties", {})
+        self._open = not self.is_object or bool(schema.get("additionalProperties"))
+        if not self.is_object:
+            definitions = schema.pop("$defs", {})
+            schema = {"type": "object", "properties": {"value": schema}, "required": ["value"]}
+            schema |= {"$defs": definitions} if definitions else {}
+        self.schema: dict[str, Any] = schema
+
+    def read(self, data: Any) -> Any:
+        """Return the value of JSON data; that of a type without fields may stand in ``value``.
+
+        Raises:
+            ValidationError: It does not fit.
+        """
+        if not self.is_object and isinstance(data, dict) and data.keys() == {"value"}:
+            data = data["value"]
+        return well_named(self.name, self.adapter.validate_json(json.dumps(data)), data)
+
+    def unknown_fields(self, data: Any) -> list[str]:
+        """Return the fields in ``data`` that the type does not have."""
+        if self._open or not isinstance(data, dict):
+            return []
+        return [key for key in data if key not in self._properties]
+
+
+def members_of(kind: Any) -> dict[str, Member]:
+    """Return the members of a union with at least two types of objects, by name; else nothing.
+
+    A union with a discriminator says itself which member data is.
+    """
+    if get_origin(kind) is Annotated:
+        kind, *notes = get_args(kind)
+        if any(isinstance(note, FieldInfo) and note.discriminator is not None for note in notes):
+            return {}
+    if get_origin(kind) not in (typing.Union, types.UnionType):
+        return {}
+    members: dict[str, Member] = {}
+    for part in get_args(kind):
+        name = name_of(part)
+        if name in members:
+            name = f"{name}_{len(members) + 1}"
+        members[name] = Member(name, part)
+    return members if sum(member.is_object for member in members.values()) > 1 else {}
+
+
+def choose(name: str, members: Mapping[str, Member], data: Any) -> Any:
+    """Return the value of ``data``, which names its member, or fits one without unknown fields.
+
+    Args:
+        name: The name of the union.
+        members: Its members.
+        data: JSON data: ``{"type": "NAME", "value": …}``, or the value alone.
+
+    Raises:
+        ValidationError: It fits none of them; with the errors of the named one, or of each.
+    """
+    if isinstance(data, dict) and data.keys() == {"type", "value"} and data["type"] in members:
+        return members[data["type"]].read(data["value"])
+    if isinstance(data, dict) and data.keys() == {"value"}:
+        data = data["value"]
+    problems: list[str] = []
+    for member in members.values():
+        if unknown := member.unknown_fields(data):
+            problems.append(f"{member.name}: it has no field {', '.join(map(repr, unknown))}")
+            continue
+        try:
+            return member.read(data)
+        except ValidationError as error:
+            problems += (f"{member.name}: {line}" for line in error_lines(error))
+    raise _unfit(name, members, data, problems)
+
+
+def well_named(name: str, read: T, data: Any) -> T:
+    """Return ``read``, the value of ``data``; see :func:`misnamed_fields`.
+
+    Args:
+        name: The name of its type.
+        read: The value.
+        data: JSON data.
+
+    Raises:
+        ValidationError: An object in it has unknown fields, and none of its own.
+    """
+    if not (problems := [*misnamed_fields(read, data, some=True)]):
+        return read
+    details: list[InitErrorDetails] = [
+        {"type": PydanticCustomError("misnamed", "{what}", {"what": each}), "input": data}
+        for each in problems
+    ]
+    raise ValidationError.from_exception_data(name, details)
+
+
+def _unfit(
+    name: str, members: Mapping[str, Member], data: Any, problems: list[str]
+) -> ValidationError:
+    what = 'name one of {members} in "type", and give its data in "value" ({problems})'
+    names = ", ".join(map(repr, members))
+    problem = PydanticCustomError(
+        "no_member", what, {"members": names, "problems": "; ".join(problems)}
+    )
+    return ValidationError.from_exception_data(name, [InitErrorDetails(type=problem, input=data)])
+
+
+def name_of(kind: Any) -> str:
+    """Return the name of a member, without signs that the name of a tool cannot have.
+
+    Args:
+        kind: The type, or its name.
+    """
+    name = getattr(kind, "__name__", None) or str(kind)
+    return re.sub(r"[^A-Za-z0-9_-]", "_", name)[:40]
+
+
+OUTPUT = "output"
+"""Key in the metadata of a message whose text is the data of the run's output."""
+
+
+OUTPUT_NAME = "final_result"
+"""How the names of these tools begin."""
+
+
+class OutputTool(BaseTool):
+    """A tool that takes the answer; it is offered to a model and never run.
+
+    Args:
+        shape: The type of the answer.
+        member: The member of a union that it takes; None for the whole type.
+    """
+
+    def __init__(self, shape: Shape[Any], member: str | None = None) -> None:
+        name = OUTPUT_NAME if member is None else f"{OUTPUT_NAME}_{member}"
+        what = shape.name if member is None else member
+        schema = resolved(shape.schema) if member is None else shape.members[member].schema
+        super().__init__(name, f"Give the final answer of the task: {what}.", schema)
+        self.shape = shape
+        self.member = member
+
+    def read(self, action: Action) -> Any:
+        """Return the data in a call.
+
+        Raises:
+            ValidationError: It does not fit.
+        """
+        return self.shape.read_args(action.args, self.member)
+
+    def validate(self, args: Mapping[str, Any]) -> dict[str, Any]:
+        """Return ``args``, which :meth:`read` validates."""
+        return dict(args)
+
+    async def execute(self, **kwargs: Any) -> Any:
+        """Not called: the state that offers the tool takes the answer.
+
+        Raises:
+            StateDefinitionError: Always.
+        """
+        raise StateDefinitionError(f"{self.name!r} takes the answer and is not run")
+
+
+def output_tools(shape: Shape[Any]) -> dict[str, OutputTool]:
+    """Return the tools for an output type by name: one for each member of a union of objects."""
+    made = [OutputTool(shape, member) for member in shape.members or (None,)]
+    return {tool.name: tool for tool in made}
+
+
+def check_names(outputs: Iterable[str], offered: Iterable[str]) -> None:
+    """Check that no other tool has the name of an output tool.
+
+    Raises:
+        StateDefinitionError: One has.
+    """
+    if taken := {*outputs} & {*offered}:
+        raise StateDefinitionError(
+            f"The tool {min(taken)!r} has the name of the tool that takes the answer: rename it"
+        )
+
+
+def read_output(calls: list[Action], tools: dict[str, OutputTool]) -> tuple[Any, str | None]:
+    """Return the data in the calls of output tools, and what is wrong with it.
+
+    Args:
+        calls: The calls of output tools in a response; at least one.
+        tools: The output tools.
+    """
+    call = calls[0]
+    if len(calls) > 1:
+        names = " and ".join(repr(one.name) for one in calls)
+        return None, f"{names} were called: give one answer"
+    if call.unparsed is not None:
+        return None, f"the arguments of {call.name!r} are not a JSON object"
+    try:
+        return tools[call.name].read(call), None
+    except ValidationError as error:
+        return None, "; ".join(error_lines(error, "the answer"))
+
+
+Problem: TypeAlias = str | Awaitable[str | None] | None
+Check: TypeAlias = Callable[[Memory, Any], Problem] | Callable[[Any], Problem]
+"""A function of the data, or of the memory and the data, sync or async, that returns what is wrong
+with it, for the model, or None. ``memory.deps`` is what the run was given."""
+
+
+class Checks:
+    """A check and how often data that is not valid goes back to the model.
+
+    Attributes:
+        corrections: How often the model may correct itself.
+
+    Args:
+        check: The check, if there is one.
+        corrections: How often the model may correct itself.
+        output_type: The type of the data, if there is one.
+
+    Raises:
+        StateDefinitionError: ``check`` is not a function of one or two arguments, or there is no
+            output type to check; or ``corrections`` is below 0.
+    """
+
+    def __init__(self, check: Check | None, corrections: int, output_type: OutputType) -> None:
+        check_count(StateDefinitionError, "corrections", corrections, least=0)
+        if check is not None and output_type is None:
+            raise StateDefinitionError("check= looks at data: give output_type= too")
+        self._check: Callable[..., Problem] | None = check
+        self.corrections = corrections
+        self._takes_memory = check is not None and not takes(check, "data")
+        if self._takes_memory and not takes(check, "memory", "data"):
+            raise StateDefinitionError(
+                f"check={check!r:.200}: it must be a function that is called as check(data) or "
+                "check(memory, data)"
+            )
+
+    def of(self, memory: Memory) -> dict[str, Any]:
+        """Return the arguments of a :class:`StructuredRequest`."""
+        check = self._check
+        if check is not None and self._takes_memory:
+            check = partial(check, memory)
+        return {"check": check, "corrections": self.corrections}
+
+
+def checked_problem(problem: object) -> str | None:
+    """Return what a check has returned.
+
+    Raises:
+        StateDefinitionError: It is not text.
+    """
+    if problem is None or isinstance(problem, str):
+        return problem or None
+    raise StateDefinitionError(
+        f"check= returned {problem!r:.100}: it returns what is wrong, as text, or None"
+    )

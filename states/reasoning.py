@@ -12,21 +12,25 @@ from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message, Role, trusted
 from agent_brain.states import prompts
 from agent_brain.states.base import Target
-from agent_brain.states.checks import Check, Checks, Problem, checked_problem, checks_of
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.events import ActionRequested, Event, TextDelta
 from agent_brain.states.model_call import ModelCall, Words, correction
 from agent_brain.states.models.llm import LLM, ArgumentsDelta
 from agent_brain.states.models.resolve import as_llm
-from agent_brain.states.output_tools import (
+from agent_brain.states.output_types import (
     OUTPUT,
     OUTPUT_NAME,
+    Check,
+    Checks,
     OutputTool,
+    OutputType,
+    Problem,
     check_names,
+    checked_problem,
     output_tools,
     read_output,
+    shape_of,
 )
-from agent_brain.states.output_types import OutputType, shape_of
 from agent_brain.states.parsing import parse_reasoning
 from agent_brain.states.routed import Choose, RoutedState
 from agent_brain.states.session_state import Notes
@@ -93,7 +97,7 @@ class ReasoningState(RoutedState):
             )
         self.llm = as_llm(llm)
         self.on_action = on_action
-        self.checks = checks_of(check, corrections, output_type)
+        self.checks = Checks(check, corrections, output_type)
         self.prompt = prompts.checked(prompt)
         self.mode: Mode = mode
         self.as_thoughts = as_thoughts
@@ -228,8 +232,8 @@ class _AgentCall(ModelCall):
     def check_by(self, checks: Checks, memory: Memory) -> None:
         """Check the data, and continue to count what was refused in the run."""
         self.corrections = checks.corrections
-        if checks.check is not None:
-            self._check = checks.of(memory)["check"]
+        self._check = checks.of(memory)["check"]
+        if self._check is not None:
             self.corrections = max(self.corrections - Refusals.read(memory).count, 0)
 
     async def record_refusals(self, memory: Memory) -> None:

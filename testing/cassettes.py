@@ -13,15 +13,19 @@ from agent_brain.memories.trace.recorded_call import RecordedCall
 from agent_brain.recording.run import without_repeated
 from agent_brain.states.aclosing import closing
 from agent_brain.states.model_trace import CallInProgress
-from agent_brain.states.models.call_data import play
+from agent_brain.states.models.call_data import (
+    RequestReader,
+    describe_request,
+    explain_request,
+    play,
+    similarity,
+)
 from agent_brain.states.models.interception import (
     Pieces,
     RealCall,
     instead_of_real_calls,
     send_for_real,
 )
-from agent_brain.states.request_diff import describe_request, explain_request, similarity
-from agent_brain.states.sent_request import RequestReader
 from agent_brain.testing.cassette_format import (
     CassetteError,
     CassetteMismatchError,

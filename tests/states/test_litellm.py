@@ -21,7 +21,7 @@ from pydantic import BaseModel
 
 from agent_brain import Brain
 from agent_brain.common.errors import EventLoopError
-from agent_brain.common.litellm.setup import load_litellm
+from agent_brain.common.litellm import load_litellm
 from agent_brain.memories import MessagesMemory, RamJournal
 from agent_brain.memories.message import Message
 from agent_brain.states.aclosing import closing
@@ -1098,7 +1098,7 @@ async def test_the_price_table_is_local_unless_the_user_says_otherwise(
 ) -> None:
     program = (
         "import os, sys, types; sys.modules['litellm'] = types.ModuleType('litellm');"
-        "from agent_brain.common.litellm.setup import load_litellm; load_litellm();"
+        "from agent_brain.common.litellm import load_litellm; load_litellm();"
         "print(os.environ['LITELLM_LOCAL_MODEL_COST_MAP'])"
     )
     done = await run_python("-c", program, LITELLM_LOCAL_MODEL_COST_MAP=given)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+import inspect
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from typing import Any
 
@@ -10,9 +11,16 @@ import anyio
 from pydantic import BaseModel
 
 from agent_brain.common.errors import ToolDefinitionError
-from agent_brain.common.litellm.connections import connections
-from agent_brain.common.litellm.setup import litellm_on_asyncio, model_entry, provider_of
+from agent_brain.common.litellm import (
+    connections,
+    faults_in_name,
+    litellm_on_asyncio,
+    load_litellm,
+    model_entry,
+    provider_of,
+)
 from agent_brain.common.secrets import model_secrets, register_secrets
+from agent_brain.common.suggest import closest
 from agent_brain.common.values import is_amount, is_count
 from agent_brain.memories.message import Message
 from agent_brain.states.aclosing import closing
@@ -27,19 +35,15 @@ from agent_brain.states.errors import (
 from agent_brain.states.hook_requests import ModelRequest
 from agent_brain.states.model_stream import model_attempt
 from agent_brain.states.models.interception import RealCall, about_to_call, intercepted, real_call
-from agent_brain.states.models.litellm.attempt import Attempt
+from agent_brain.states.models.litellm.attempt import PRICES, Attempt, through_pauses
 from agent_brain.states.models.litellm.errors import requested_wait
-from agent_brain.states.models.litellm.faults import faults_of
-from agent_brain.states.models.litellm.messages import origin, to_wire
-from agent_brain.states.models.litellm.pauses import through_pauses
+from agent_brain.states.models.litellm.messages import origin, response_format, to_wire
 from agent_brain.states.models.litellm.provider_tools import (
     ProviderTool,
     faults_in,
     names_of,
     wire_tools,
 )
-from agent_brain.states.models.litellm.schemas import response_format
-from agent_brain.states.models.litellm.usage import PRICES
 from agent_brain.states.models.llm import LLM, ArgumentsDelta, Piece, Thought
 from agent_brain.states.retry import RetryPolicy
 from agent_brain.states.usage import Usage
@@ -422,3 +426,50 @@ def _to_function(tool: BaseTool) -> dict[str, Any]:
             "parameters": tool.input_schema,
         },
     }
+
+
+_PARAMETERS = frozenset(
+    """api_base api_key api_version base_url custom_llm_provider deployment_id drop_params
+    extra_headers frequency_penalty input_cost_per_token logit_bias logprobs max_completion_tokens
+    max_tokens n organization output_cost_per_token parallel_tool_calls presence_penalty
+    prompt_cache_key reasoning_effort response_format safety_identifier seed service_tier stop
+    temperature thinking tool_choice top_logprobs top_p user verbosity web_search_options""".split()
+)
+"""Parameters of a call that need no further look. Providers have others, so a parameter is wrong
+only if it is nearly one of these."""
+_NEARLY = 0.85  # how similar a misspelt parameter is at least
+
+
+def faults_of(llm: LiteLLM) -> list[str]:
+    """Return what is wrong with the name and the parameters of a model, and its fallbacks' names.
+
+    A name that only its provider can judge has no fault.
+    """
+    return list(_faults(llm))
+
+
+def _faults(llm: LiteLLM) -> Iterator[str]:
+    yield from faults_in_name(llm.model, llm.params)
+    for option in llm.params:
+        yield from _of_option(option, type(llm))
+    for fallback in llm.fallbacks:
+        if isinstance(fallback, str):
+            yield from (f"fallbacks: {fault}" for fault in faults_in_name(fallback, {}))
+    names = names_of(llm.provider_tools, llm.params.get("tools"))
+    if len({*names}) < len(names):
+        yield f"give each tool of the provider once, not {', '.join(names)}"
+
+
+def _of_option(name: str, kind: type[LiteLLM]) -> Iterator[str]:
+    if name in _PARAMETERS:
+        return
+    meant = closest(name, {*inspect.signature(kind).parameters, *_PARAMETERS}, _NEARLY)
+    if meant is not None and name not in _of_litellm():
+        yield f"there is no option {name!r}. Did you mean {meant!r}?"
+
+
+def _of_litellm() -> set[str]:
+    """Return the names of all parameters that litellm knows."""
+    litellm = load_litellm()
+    more = getattr(litellm.types.utils, "all_litellm_params", ())
+    return {*inspect.signature(litellm.acompletion).parameters, *more}

@@ -1,30 +1,32 @@
-"""One attempt at a model call: a request through litellm and its response."""
+"""One attempt at a model call: a request through litellm, its response and what it used."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+import math
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import anyio
 
 from agent_brain.common.aio import CLEANUP_SECONDS
-from agent_brain.common.litellm.connections import connections
-from agent_brain.common.litellm.setup import load_litellm
+from agent_brain.common.litellm import connections, load_litellm, model_entry
 from agent_brain.common.text import count_tokens
 from agent_brain.memories.message import Message
+from agent_brain.memories.views.tokens import request_tokens
+from agent_brain.states.aclosing import closing
 from agent_brain.states.errors import LLMError, LLMTimeoutError
 from agent_brain.states.models.litellm.chunks import ChunkReader
 from agent_brain.states.models.litellm.errors import malformed_call, no_stream, to_llm_error
-from agent_brain.states.models.litellm.usage import estimated_usage, is_plausible, reported_usage
 from agent_brain.states.models.litellm.watch import StreamWatch
-from agent_brain.states.models.llm import Finish, Piece
+from agent_brain.states.models.llm import Finish, Piece, Thought
 from agent_brain.states.usage import Usage
 from agent_brain.tools.base import BaseTool
 
 if TYPE_CHECKING:
     from agent_brain.states.models.litellm.adapter import LiteLLM
+
 
 T = TypeVar("T")
 _MALFORMED = ("MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE", "UNEXPECTED_TOOL_CALL")
@@ -147,3 +149,134 @@ def _finish_reason(stream: Any) -> str | None:
         if reason := getattr(stream, name, None):
             return str(reason)
     return None
+
+
+PRICES = _IN, _OUT = "input_cost_per_token", "output_cost_per_token"
+"""Prices given by the user. litellm would apply them to all calls of the model in the process."""
+
+
+def is_plausible(usage: Any) -> bool:
+    """Return whether a reported usage can be counted: not empty, and nothing negative."""
+    counts = (usage.prompt_tokens or 0, usage.completion_tokens or 0)
+    return any(counts) and min(counts) >= 0
+
+
+def reported_usage(model: str, params: Mapping[str, Any], usage: Any) -> Usage:
+    """Return the usage that the provider reported, in litellm's form.
+
+    Args:
+        model: Name of the model.
+        params: Parameters of the call, which may contain ``base_model`` and prices.
+        usage: The usage.
+    """
+    return Usage(
+        input_tokens=usage.prompt_tokens or 0,
+        output_tokens=usage.completion_tokens or 0,
+        cost=_cost(model, params, usage),
+        model=model,
+        cached_tokens=_detail(usage, "prompt_tokens_details", "cached_tokens"),
+        reasoning_tokens=_detail(usage, "completion_tokens_details", "reasoning_tokens"),
+    )
+
+
+def estimated_usage(
+    model: str,
+    params: Mapping[str, Any],
+    messages: Sequence[Message],
+    tools: Sequence[BaseTool],
+    written: Sequence[str],
+) -> Usage:
+    """Estimate the usage of a call with ``messages`` and ``tools`` whose response is ``written``.
+
+    The other parameters are those of :func:`reported_usage`.
+    """
+    read = request_tokens(messages, tools)
+    wrote = sum(map(count_tokens, written))
+    usage = load_litellm().Usage(
+        prompt_tokens=read, completion_tokens=wrote, total_tokens=read + wrote
+    )
+    return Usage(read, wrote, _cost(model, params, usage), model=model, estimated=True)
+
+
+def _cost(model: str, params: Mapping[str, Any], usage: Any) -> float | None:
+    """Return US dollars: by the given prices, as reported, or by litellm's table."""
+    model = params.get("base_model") or model
+    entry = model_entry(model)
+    if _IN in params or _OUT in params:
+        prices = {**(entry or {}), **params}
+        if prices.get(_IN) is None or prices.get(_OUT) is None:
+            return None  # one price is not enough
+        read, wrote = usage.prompt_tokens or 0, usage.completion_tokens or 0
+        return float(read * prices[_IN] + wrote * prices[_OUT])
+    stated = getattr(usage, "cost", None)
+    if isinstance(stated, int | float) and 0 <= stated < math.inf:
+        return float(stated)
+    if entry is None:
+        return None
+    try:
+        cost = float(sum(load_litellm().cost_per_token(model=model, usage_object=usage)))
+    except Exception:  # a model without prices: litellm raises anything
+        return None
+    return cost if cost or _IN in entry else None  # 0 for lack of a price is not a price
+
+
+def _detail(usage: Any, group: str, name: str) -> int:
+    return max(0, getattr(getattr(usage, group, None), name, None) or 0)
+
+
+Ask: TypeAlias = Callable[[Sequence[Message]], AsyncIterator[Piece]]
+MOST_PAUSES = 10
+
+
+async def through_pauses(ask: Ask, messages: Sequence[Message]) -> AsyncIterator[Piece]:
+    """Yield the pieces of a response; each time it is paused, send it back and continue it.
+
+    Claude pauses a long turn in which it uses the tools of its servers (``pause_turn``); see
+    https://docs.anthropic.com/en/api/handling-stop-reasons.
+
+    Args:
+        ask: Makes a request with messages.
+        messages: Those of the first one.
+    """
+    said: list[str] = []
+    whole = Finish()
+    sent = messages
+    for pauses in range(MOST_PAUSES + 1):
+        finish: Finish | None = None
+        async with closing(ask(sent)) as pieces:
+            async for piece in pieces:
+                if isinstance(piece, Finish):
+                    finish = piece
+                    continue
+                if isinstance(piece, str) and not isinstance(piece, Thought):
+                    said.append(piece)
+                yield piece
+        if finish is None:
+            return
+        whole = Finish(
+            finish.reason,
+            _joined(whole.provider_data, finish.provider_data),
+            _joined(whole.metadata, finish.metadata),
+        )
+        if finish.reason != "pause":
+            yield whole
+            return
+        if pauses == MOST_PAUSES:
+            yield replace(whole, reason="length")
+            return
+        metadata = {"provider_data": dict(whole.provider_data)}
+        sent = [*messages, Message.assistant("".join(said), metadata=metadata)]
+
+
+def _joined(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
+    """Return both, with their lists one behind the other."""
+    joined = dict(first)
+    for name, value in second.items():
+        before = joined.get(name)
+        if isinstance(before, list) and isinstance(value, list):
+            joined[name] = [*before, *value]
+        elif isinstance(before, Mapping) and isinstance(value, Mapping):
+            joined[name] = _joined(before, value)
+        else:
+            joined[name] = value
+    return joined

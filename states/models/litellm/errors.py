@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
-from agent_brain.common.litellm.setup import load_litellm
+from agent_brain.common.litellm import load_litellm
 from agent_brain.common.secrets import scrub, secret_values
 from agent_brain.common.text import clean, shorten
 from agent_brain.states.errors import (
