@@ -601,27 +601,25 @@ def event_schema(kind: type[Event], handler: GetCoreSchemaHandler) -> CoreSchema
     """
     if kind is Event:
         return _any_event_schema(handler)
+    text = core_schema.str_schema()
     place = {
-        "kind": core_schema.typed_dict_field(core_schema.literal_schema([kind.kind])),
-        "run_id": core_schema.typed_dict_field(core_schema.str_schema()),
-        "step": core_schema.typed_dict_field(core_schema.int_schema()),
-        "state": core_schema.typed_dict_field(
-            core_schema.nullable_schema(core_schema.str_schema())
-        ),
-        "path": core_schema.typed_dict_field(core_schema.list_schema(core_schema.str_schema())),
+        "kind": core_schema.literal_schema([kind.kind]),
+        "run_id": text,
+        "step": core_schema.int_schema(),
+        "state": core_schema.nullable_schema(text),
+        "path": core_schema.list_schema(text),
     }
-    hints = get_type_hints(kind)
-    fields = {
-        field.name: core_schema.typed_dict_field(
-            _field_schema(hints[field.name], handler), required=_is_required(field)
-        )
-        for field in dataclasses.fields(kind)
-        if field.name != "at"
-    }
+    fields = {name: core_schema.typed_dict_field(schema) for name, schema in place.items()}
+    hints, missing, names = get_type_hints(kind), dataclasses.MISSING, _own_fields(kind)
+    for field in dataclasses.fields(kind):
+        if field.name in names:
+            required = field.default is missing and field.default_factory is missing
+            schema = _field_schema(hints[field.name], handler)
+            fields[field.name] = core_schema.typed_dict_field(schema, required=required)
 
     def build(data: dict[str, Any]) -> Event:
         position = Position(data["run_id"], data["step"], data["state"], tuple(data["path"]))
-        return kind(**{name: data[name] for name in fields if name in data}, at=position)
+        return kind(**{name: data[name] for name in names if name in data}, at=position)
 
     def of_this_kind(data: Any, validate: core_schema.ValidatorFunctionWrapHandler) -> Any:
         found = data.get("kind") if isinstance(data, dict) else None
@@ -630,7 +628,7 @@ def event_schema(kind: type[Event], handler: GetCoreSchemaHandler) -> CoreSchema
         return validate(data)
 
     written = core_schema.no_info_wrap_validator_function(
-        of_this_kind, core_schema.typed_dict_schema({**place, **fields}, extra_behavior="ignore")
+        of_this_kind, core_schema.typed_dict_schema(fields, extra_behavior="ignore")
     )
     from_data = core_schema.no_info_after_validator_function(build, written)
     as_it_is = core_schema.is_instance_schema(kind)
@@ -661,11 +659,6 @@ def _any_event_schema(handler: GetCoreSchemaHandler) -> CoreSchema:
             lambda event: event.to_dict()
         ),
     )
-
-
-def _is_required(field: dataclasses.Field[Any]) -> bool:
-    missing = dataclasses.MISSING
-    return field.default is missing and field.default_factory is missing
 
 
 def _field_schema(hint: Any, handler: GetCoreSchemaHandler) -> CoreSchema:

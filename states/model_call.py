@@ -332,7 +332,9 @@ class ModelCall(Work):
                 if unfinished is not None:
                     await close_stream(unfinished)
                 if not self._reported and context is not None:
-                    self._count_cut_off(messages or (), context)
+                    used = self._used_so_far(messages or ())
+                    if used is not None:
+                        context.count_unread(self._report(used))
 
     def _hooked(
         self, messages: Sequence[Message], context: WorkContext, hooks: Pipeline
@@ -404,39 +406,37 @@ class ModelCall(Work):
         return ResponseStarted(self.id, llm.model, self.purpose, at=self._at)
 
     def _note(self, piece: Piece | Replaced | Begun) -> Iterable[Event]:
-        if type(piece) is Action:
-            self._started = True
-            return self._requested(piece)
-        if isinstance(piece, Begun):
-            return (self._announce(piece.llm),)
         if isinstance(piece, Usage):
             self._used = piece if self._used is None else self._used.followed_by(piece)
             return self._drop_open_calls() if self._open_calls else ()  # the attempt has failed
-        elif isinstance(piece, ProviderCall):
-            self._started = True
+        if isinstance(piece, Finish):
+            self.finish = piece
+            return self._beside_text(piece.metadata) if piece.metadata else ()
+        if isinstance(piece, Replaced):
+            return self._replace(piece)
+        if isinstance(piece, Begun):
+            return (self._announce(piece.llm),)
+        self._started = True
+        if isinstance(piece, Action):
+            return self._requested(piece)
+        if isinstance(piece, ProviderCall):
             self._served.append(piece)
             told = (piece.id, piece.name, piece.args, piece.result, self.id)
             return (ProviderToolCalled(*told, at=self._at),)
-        elif isinstance(piece, Finish):
-            self.finish = piece
-            if piece.metadata:
-                return self._beside_text(piece.metadata)
-        elif isinstance(piece, Replaced):
-            return self._replace(piece)
-        else:
-            self._started = True
-            if isinstance(piece, Action):
-                return self._requested(piece)
-            if isinstance(piece, Thought):
-                return self._part(piece)
-            if isinstance(piece, ArgumentsDelta):
-                return self._continue_call(piece)
-            self._check_text(piece)
-            events: list[Event] = []
-            for part in self._split(piece):
-                events += self._part(part)
-            return events
-        return ()
+        if isinstance(piece, ArgumentsDelta):
+            return self._continue_call(piece)
+        if not isinstance(piece, str):
+            raise TypeError(
+                f"{type(self._called).__name__}.stream() yielded an object of type "
+                f"{type(piece).__name__}: yield str, Thought, Action, ArgumentsDelta, Finish or "
+                "Usage"
+            )
+        if isinstance(piece, Thought):
+            return self._part(piece)
+        events: list[Event] = []
+        for part in self._split(piece):
+            events += self._part(part)
+        return events
 
     def _beside_text(self, metadata: Mapping[str, JsonValue]) -> list[Event]:
         """Take the pictures and the citations of a response; return their events."""
@@ -523,14 +523,6 @@ class ModelCall(Work):
         plain = first not in ("", "<") and not first.isspace()
         return plain and self._tags is None and not self._blank
 
-    def _check_text(self, piece: object) -> None:
-        if not isinstance(piece, str):
-            raise TypeError(
-                f"{type(self._called).__name__}.stream() yielded an object of type "
-                f"{type(piece).__name__}: yield str, Thought, Action, ArgumentsDelta, Finish or "
-                "Usage"
-            )
-
     def _split(self, piece: str) -> Iterable[str]:
         """The words and thoughts in a piece of text; thoughts come before all words."""
         if self._parts:
@@ -584,10 +576,6 @@ class ModelCall(Work):
             events += self._drop_open_calls()
         events.append(self._report(self._used or _unknown(self._called.model)))
         return events
-
-    def _count_cut_off(self, messages: Sequence[Message], context: WorkContext) -> None:
-        if (used := self._used_so_far(messages)) is not None:
-            context.count_unread(self._report(used))
 
     def _used_so_far(self, messages: Sequence[Message]) -> Usage | None:
         """Return what the model has reported, or an estimate if it has said something, or None."""

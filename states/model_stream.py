@@ -225,7 +225,6 @@ class _Whole:
 
     def __init__(self) -> None:
         self.pieces: list[Piece | Replaced] = []
-        self.served: list[ProviderCall] = []
         self.said = False  # anything, also arguments of a call that has not come whole
         self.usage: Usage | None = None
 
@@ -240,13 +239,10 @@ class _Whole:
         if isinstance(piece, Replaced):
             finish = piece.finish or self.finish_of(piece.response)
             self.pieces = [*_pieces_of(piece.response, finish)]
-            self.served = []  # they are in its metadata
         elif isinstance(piece, Usage):
             self.usage = piece if self.usage is None else self.usage.followed_by(piece)
         else:
             self.said = True
-            if isinstance(piece, ProviderCall):
-                self.served.append(piece)
             if not isinstance(piece, ArgumentsDelta):
                 self.pieces.append(piece)
 
@@ -292,8 +288,8 @@ class _Whole:
         """The whole response, once all pieces have come."""
         texts = [piece for piece in self.pieces if isinstance(piece, str)]
         metadata: Mapping[str, JsonValue] = {} if self.finish is None else self.finish.metadata
-        if self.served:
-            metadata = with_provider_calls(metadata, self.served)
+        if served := [piece for piece in self.pieces if isinstance(piece, ProviderCall)]:
+            metadata = with_provider_calls(metadata, served)
         return ModelResponse(
             text="".join(text for text in texts if not isinstance(text, Thought)),
             actions=tuple(piece for piece in self.pieces if isinstance(piece, Action)),

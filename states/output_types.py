@@ -12,6 +12,7 @@ import types
 import typing
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from functools import cache, cached_property, lru_cache, partial
+from operator import attrgetter
 from typing import (
     Annotated,
     Any,
@@ -25,8 +26,14 @@ from typing import (
     get_origin,
 )
 
-from pydantic import BaseModel, Field, GetJsonSchemaHandler, TypeAdapter, ValidationError
-from pydantic import create_model as create_pydantic_model
+from pydantic import (
+    BaseModel,
+    Field,
+    GetJsonSchemaHandler,
+    TypeAdapter,
+    ValidationError,
+    create_model,
+)
 from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, from_json, to_json
 
@@ -80,7 +87,8 @@ class Shape(Generic[T]):
 
     def __init__(self, output_type: OutputType) -> None:
         self.type = output_type
-        self.name = _name_of(output_type)
+        plain = isinstance(output_type, type) and not get_args(output_type)
+        self.name = output_type.__name__ if plain else str(output_type).replace("typing.", "")
         self.model: type[BaseModel]
         self._value: Callable[[Any], Any] = lambda model: model
         self._wrapped = False
@@ -88,28 +96,31 @@ class Shape(Generic[T]):
             if isinstance(output_type, str | BaseModel) or output_type is None:
                 raise TypeError("it is a value, not a type")
             self._adapter: TypeAdapter[Any] = TypeAdapter(output_type)
-            schema = self._adapter.json_schema()
+            found = resolved(self._adapter.json_schema())
             check_members(self._adapter)
+            title = re.sub(r"\W+", "_", self.name).strip("_")[:60] or "Output"
+            make: Callable[..., type[BaseModel]] = partial(create_model, title)
             self.members = members_of(output_type)
             if self.members:
-                self.model = _choice_model(self.name, output_type, self.members)
-            elif not _is_object(schema):
-                self.model = _value_model(self.name, output_type)
-                self._value = lambda model: model.value
+                names: Any = Literal[tuple(self.members)]
+                kind = (names, Field(description="Which of them the value is"))
+                self.model = make(type=kind, value=(output_type, ...))
+            elif "properties" not in found and found.get("type") != "object":
+                self.model = make(value=(output_type, ...))
+                self._value = attrgetter("value")
                 self._wrapped = True
             elif isinstance(output_type, type) and issubclass(output_type, BaseModel):
                 self.model = output_type
             else:
-                self.model = _root_model(self.name, output_type)
-                self._value = lambda model: model.root
-            schema = self.model.model_json_schema()
+                self.model = make(__base__=_root_base(), root=(output_type, ...))
+                self._value = attrgetter("root")
+            self.schema: dict[str, Any] = self.model.model_json_schema()
         except Exception as error:  # pydantic raises various errors for what is not a type
             why = (str(error) or type(error).__name__).splitlines()[0].rstrip(". ")
             raise StateDefinitionError(
                 f"output_type={output_type!r} cannot be requested from a model: {why}. Use a "
                 "pydantic model, or another type that pydantic validates, such as list[str]"
             ) from error
-        self.schema: dict[str, Any] = schema
 
     @cached_property
     def schema_text(self) -> str:
@@ -139,7 +150,7 @@ class Shape(Generic[T]):
         try:
             values = list(json_values(text))
         except ValueError as error:
-            raise self._invalid("json_incomplete", INCOMPLETE, text) from error
+            raise _invalid(self.name, text, "json_incomplete", INCOMPLETE) from error
         for value in reversed(values):
             try:
                 return self._from_json(json.dumps(value))
@@ -230,16 +241,12 @@ class Shape(Generic[T]):
 
     def _finite(self, value: T, text: str) -> T:
         """Return ``value``; refuse NaN and infinities, which JSON does not have."""
-        written = to_json(value, inf_nan_mode="constants", fallback=str)
         try:
-            json.loads(written, parse_constant=_refuse)
+            from_json(to_json(value, inf_nan_mode="constants", fallback=str), allow_inf_nan=False)
         except ValueError as error:
-            raise self._invalid("finite_number", "NaN and Infinity are not JSON", text) from error
+            what = "NaN and Infinity are not JSON"
+            raise _invalid(self.name, text, "finite_number", what) from error
         return value
-
-    def _invalid(self, kind: LiteralString, problem: LiteralString, text: str) -> ValidationError:
-        details = InitErrorDetails(type=PydanticCustomError(kind, problem), input=text)
-        return ValidationError.from_exception_data(self.name, [details])
 
     def read_args(self, args: dict[str, Any], member: str | None = None) -> T:
         """Return the value in the arguments of a call of an output tool.
@@ -261,7 +268,7 @@ class Shape(Generic[T]):
             try:
                 data = from_json(text)
             except ValueError as error:
-                raise self._invalid("json_invalid", "It is not JSON", text) from error
+                raise _invalid(self.name, text, "json_invalid", "It is not JSON") from error
             return cast(T, choose(self.name, self.members, data))
         try:
             model = self.model.model_validate_json(text)
@@ -293,26 +300,6 @@ def _root_base() -> type[BaseModel]:
     return Root
 
 
-def _is_object(schema: dict[str, Any]) -> bool:
-    return "properties" in resolved(schema) or resolved(schema).get("type") == "object"
-
-
-def _choice_model(
-    name: str, output_type: OutputType, members: Mapping[str, Member]
-) -> type[BaseModel]:
-    names: Any = Literal[tuple(members)]
-    kind = (names, Field(description="Which of them the value is"))
-    return create_pydantic_model(_as_title(name), type=kind, value=(output_type, ...))
-
-
-def _root_model(name: str, output_type: OutputType) -> type[BaseModel]:
-    return create_pydantic_model(_as_title(name), __base__=_root_base(), root=(output_type, ...))
-
-
-def _value_model(name: str, output_type: OutputType) -> type[BaseModel]:
-    return create_pydantic_model(_as_title(name), value=(output_type, ...))
-
-
 def _holds(kind: Any, value: Any) -> bool:
     """Return whether ``value`` is an object of a type."""
     try:
@@ -321,19 +308,7 @@ def _holds(kind: Any, value: Any) -> bool:
         return False
 
 
-def _name_of(output_type: OutputType) -> str:
-    if isinstance(output_type, type) and not get_args(output_type):
-        return output_type.__name__
-    return str(output_type).replace("typing.", "")
-
-
-def _as_title(name: str) -> str:
-    return re.sub(r"\W+", "_", name).strip("_")[:60] or "Output"
-
-
-@lru_cache(maxsize=256)
-def _known_shape(output_type: OutputType) -> Shape[Any]:
-    return Shape(output_type)
+_known_shape: Callable[[OutputType], Shape[Any]] = lru_cache(maxsize=256)(Shape)
 
 
 def shape_of(output_type: OutputType | Shape[T]) -> Shape[T]:
@@ -359,8 +334,13 @@ def _scalars_in(text: str) -> Iterator[str]:
         yield inline[1].strip()
 
 
-def _refuse(constant: str) -> None:
-    raise ValueError(constant)
+def _invalid(name: str, data: Any, kind: LiteralString, *problems: str) -> ValidationError:
+    """Return the error that says what is wrong with the data of a type."""
+    details: list[InitErrorDetails] = [
+        {"type": PydanticCustomError(kind, "{problem}", {"problem": problem}), "input": data}
+        for problem in problems
+    ]
+    return ValidationError.from_exception_data(name, details)
 
 
 class Member:
@@ -452,7 +432,9 @@ def choose(name: str, members: Mapping[str, Member], data: Any) -> Any:
             return member.read(data)
         except ValidationError as error:
             problems += (f"{member.name}: {line}" for line in error_lines(error))
-    raise _unfit(name, members, data, problems)
+    names = ", ".join(map(repr, members))
+    what = f'name one of {names} in "type", and give its data in "value" ({"; ".join(problems)})'
+    raise _invalid(name, data, "no_member", what)
 
 
 def well_named(name: str, read: T, data: Any) -> T:
@@ -466,24 +448,9 @@ def well_named(name: str, read: T, data: Any) -> T:
     Raises:
         ValidationError: An object in it has unknown fields, and none of its own.
     """
-    if not (problems := [*misnamed_fields(read, data, some=True)]):
-        return read
-    details: list[InitErrorDetails] = [
-        {"type": PydanticCustomError("misnamed", "{what}", {"what": each}), "input": data}
-        for each in problems
-    ]
-    raise ValidationError.from_exception_data(name, details)
-
-
-def _unfit(
-    name: str, members: Mapping[str, Member], data: Any, problems: list[str]
-) -> ValidationError:
-    what = 'name one of {members} in "type", and give its data in "value" ({problems})'
-    names = ", ".join(map(repr, members))
-    problem = PydanticCustomError(
-        "no_member", what, {"members": names, "problems": "; ".join(problems)}
-    )
-    return ValidationError.from_exception_data(name, [InitErrorDetails(type=problem, input=data)])
+    if problems := [*misnamed_fields(read, data, some=True)]:
+        raise _invalid(name, data, "misnamed", *problems)
+    return read
 
 
 def name_of(kind: Any) -> str:
@@ -520,16 +487,8 @@ class OutputTool(BaseTool):
         self.shape = shape
         self.member = member
 
-    def read(self, action: Action) -> Any:
-        """Return the data in a call.
-
-        Raises:
-            ValidationError: It does not fit.
-        """
-        return self.shape.read_args(action.args, self.member)
-
     def validate(self, args: Mapping[str, Any]) -> dict[str, Any]:
-        """Return ``args``, which :meth:`read` validates."""
+        """Return ``args``, which :func:`read_output` validates."""
         return dict(args)
 
     async def execute(self, **kwargs: Any) -> Any:
@@ -573,7 +532,8 @@ def read_output(calls: list[Action], tools: dict[str, OutputTool]) -> tuple[Any,
     if call.unparsed is not None:
         return None, f"the arguments of {call.name!r} are not a JSON object"
     try:
-        return tools[call.name].read(call), None
+        tool = tools[call.name]
+        return tool.shape.read_args(call.args, tool.member), None
     except ValidationError as error:
         return None, "; ".join(error_lines(error, "the answer"))
 

@@ -7,7 +7,6 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -22,10 +21,10 @@ from agent_brain.memories.control import SUSPENDED
 from agent_brain.memories.errors import STORE_ERRORS
 from agent_brain.memories.message import Attachment, Message, Role, trusted
 from agent_brain.memories.runs.calls import uncertain
-from agent_brain.memories.runs.human_requests import EDITED
+from agent_brain.memories.runs.human_requests import EDITED, Decision, HumanRequests
 from agent_brain.memories.runs.work import Here, here, work_here
 from agent_brain.memories.tool_search import SEARCH_TOOLS, found_in
-from agent_brain.states.background import live
+from agent_brain.states.concurrency import live
 from agent_brain.states.events import (
     ActionFinished,
     ActionStarted,
@@ -37,15 +36,13 @@ from agent_brain.states.events import (
 )
 from agent_brain.states.hook_requests import ToolRequest, ToolResponse
 from agent_brain.states.hooks import Hook
-from agent_brain.states.nested_tools import NestedRun, NestedTool
 from agent_brain.states.pipeline import Pipeline, ToolPassage
-from agent_brain.states.work import Work, WorkContext, position_of
+from agent_brain.states.work import NestedRun, NestedTool, Work, WorkContext, position_of
 from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.calling import Outcome, call_tool, fit_result, is_valid
 from agent_brain.tools.context import Progress, ToolContext
 from agent_brain.tools.errors import InputNeeded, SleepNeeded, ToolArgumentsError
-from agent_brain.tools.result import Media
 
 if TYPE_CHECKING:
     from agent_brain.states.model_trace import CallTrace
@@ -198,15 +195,15 @@ class ToolRound(Work):
 
         Nothing but the branches' memories is opened before the first event is awaited.
         """
+        plain = live(self.run_all, may_drop=lambda event: isinstance(event, ToolProgress))
         if not self._nested:
-            return live(self.run_all, may_drop=is_progress)
+            return plain
         await self._prepare(stack)
         tool = self.tools[self._nested[0].action.name]
         assert isinstance(tool, NestedTool)
-        beside = live(self.run_all, may_drop=is_progress)
         order = tool.order(
             [*self._runs.values()],
-            beside=beside,
+            beside=plain,
             on_end=self._take_answer,
             max_concurrency=self.max_concurrency,
         )
@@ -218,57 +215,64 @@ class ToolRound(Work):
         if control.dry_run or not self._asks:
             return None
         uncertain: list[Action] = []
-        if control.pending:
-            uncertain = [await self._shown(c) for c in self._calls if self._needs_repeating(c)]
-        found = list(uncertain)
+        others: list[Action] = []
         for call in self._calls:
             tool, action = call.tool, call.action
-            asks = tool is not None and (tool.requires_approval is not False or self._approval)
-            if not asks or action.unparsed is not None:
-                continue
             if action.id in control.pending:
-                continue
-            if control.decision_on(action) is None:
+                if self._needs_repeating(call):
+                    uncertain.append(await self._shown(call))
+            elif (
+                tool is not None
+                and (tool.requires_approval is not False or self._approval)
+                and action.unparsed is None
+                and control.decision_on(action) is None
+            ):
                 shown = await self._shown(call)
-                if await self._needs_approval(_Call(shown, shown, tool)):
-                    found.append(shown)
-        if not found:
+                if await self._needs_approval(shown, tool):
+                    others.append(shown)
+        if not (uncertain or others):
             return None
-        return ApprovalRequested(tuple(found), tuple(action.id for action in uncertain))
+        return ApprovalRequested((*uncertain, *others), tuple(action.id for action in uncertain))
 
     async def _shown(self, call: _Call) -> Action:
         """Return a call as a person is asked about it: as the hooks will change it."""
         if self._hooks is None or not self._approval:
             return call.action
-        return (await self._hooks.as_asked(self._request(call))).action
+        return (await self._hooks.as_asked(self._request(call.action, call.tool))).action
 
-    async def _needs_approval(self, call: _Call) -> bool:
+    async def _needs_approval(self, action: Action, tool: BaseTool) -> bool:
         """Return whether a person must approve a call: the tool says so, or a hook."""
-        if call.tool is not None:
-            asking = call.tool.needs_approval(call.action.args)
-            if await work_here(self.memory.run_work, asking):
-                return True
+        if await work_here(self.memory.run_work, tool.needs_approval(action.args)):
+            return True
         for hook in self._approval:
-            if await maybe_await(hook.needs_approval(self._request(call))):
+            if await maybe_await(hook.needs_approval(self._request(action, tool))):
                 return True
         return False
 
     def _needs_repeating(self, call: _Call) -> bool:
         """Return whether a person must say if a call that may have taken effect runs again."""
-        begun = self.control.pending.get(call.action.id)
-        if begun is None or begun.result is not None or self._may_repeat(call):
+        if self.control.pending[call.action.id].result is not None or self._may_repeat(call):
             return False
-        asked = self.control.is_uncertain(call.action)
         pauses = self._context is not None and self._context.pauses
-        return pauses and not (asked and self.control.decision_on(call.action) is not None)
+        return pauses and self._decision_to_repeat(call.action) is None
+
+    def _decision_to_repeat(self, action: Action) -> Decision | None:
+        """Return a person's decision on a call that may have taken effect, if there is one."""
+        return self.control.decision_on(action) if self.control.is_uncertain(action) else None
 
     async def sort_out(self) -> None:
         """Sort the calls into those with a result, those that the Brain runs, and others."""
-        if self.control.pending:
+        control = self.control
+        if control.pending:
             self._restore()
         for call in self._calls:
-            if call.outcome is None and await self._plain(call):
-                self._todo.append(call)
+            if call.outcome is not None:
+                continue
+            call.outcome = await self._outcome_without_running(call)
+            if call.outcome is None and call.question is None:
+                tool = None if control.dry_run else call.tool
+                nested = tool is not None and tool.nested and is_valid(call.action, tool)
+                (self._nested if nested else self._todo).append(call)
 
     def _restore(self) -> None:
         """Restore the results and the calls of unknown outcome of an interrupted run."""
@@ -282,30 +286,21 @@ class ToolRound(Work):
                 self.note_result(call.action, known.result)
                 call.reported = known.reported
             elif not self._may_repeat(call):
-                call.outcome = Outcome(self._doubt(call.action), is_error=True)
-
-    def _doubt(self, action: Action) -> str:
-        """Return what the model reads about a call that may have taken effect."""
-        decision = self.control.decision_on(action)
-        if decision is None or not self.control.is_uncertain(action):
-            return uncertain(action)
-        why = f": {decision.reason}" if decision.reason else ""
-        return f"{uncertain(action)}, as a person decided{why}"
+                text = uncertain(call.action)
+                if (decision := self._decision_to_repeat(call.action)) is not None:
+                    why = f": {decision.reason}" if decision.reason else ""
+                    text = f"{text}, as a person decided{why}"
+                call.outcome = Outcome(text, is_error=True)
 
     def _may_repeat(self, call: _Call) -> bool:
         """Whether a call that was begun and has no result may be run (again)."""
-        decision = self.control.decision_on(call.action)
-        if decision is not None and self.control.is_uncertain(call.action):
+        control, action = self.control, call.action
+        if (decision := self._decision_to_repeat(action)) is not None:
             return decision.approved
-        if self.control.pending[call.action.id].continues:
+        if control.pending[action.id].continues or call.tool is None or call.tool.idempotent:
             return True
-        refused = decision is not None and not decision.approved
-        return (
-            call.tool is None
-            or call.tool.idempotent
-            or refused
-            or self.control.has_answer(call.action.id)
-        )
+        decision = control.decision_on(action)
+        return (decision is not None and not decision.approved) or control.has_answer(action.id)
 
     async def run_all(self, report: Report) -> None:
         """Run the calls that are not nested, and report what happens to each as it happens."""
@@ -386,9 +381,12 @@ class ToolRound(Work):
         """Run a call; it has no outcome if it waits for a person's answer or for a time."""
         action, control = call.action, self.control
         place = (control.run_id, control.branch, control.moves)
-        sink = partial(self._note_progress, action)
+
+        def note(progress: Progress) -> None:  # which may be called from any thread
+            self._report(ToolProgress(action, progress.done, progress.total, progress.message))
+
         given = call.answers or []
-        context = ToolContext(action, self.memory, place, self.memory.deps, sink, given)
+        context = ToolContext(action, self.memory, place, self.memory.deps, note, given)
         self._report(ActionStarted(action))
         run = self.memory.run_work
         working = here.set(here.get() if run is None else Here(run))
@@ -403,18 +401,18 @@ class ToolRound(Work):
             raise
         finally:
             here.reset(working)
-        if isinstance(outcome.exception, InputNeeded) and self._asks:
-            needed, self._waits = outcome.exception, True
+        needed = outcome.exception
+        if not (self._asks and isinstance(needed, InputNeeded | SleepNeeded)):
+            call.outcome = outcome
+            return
+        self._waits = True
+        if isinstance(needed, SleepNeeded):
+            call.wake_at = needed.until
+        else:
             call.question = InputRequested(hide_in_result(needed.prompt), action.id, needed.schema)
             if needed.again:
                 control.run_again(action, context.answers)
-            control.withdraw_call(action)
-            return
-        if isinstance(outcome.exception, SleepNeeded) and self._asks:
-            call.wake_at, self._waits = outcome.exception.until, True
-            control.withdraw_call(action)
-            return
-        call.outcome = outcome
+        control.withdraw_call(action)
 
     async def _call_hooked(self, hooks: Pipeline, call: _Call, context: ToolContext) -> Outcome:
         """Call a tool with hooks around it, which see its whole text."""
@@ -433,7 +431,7 @@ class ToolRound(Work):
         self, hooks: Pipeline, call: _Call
     ) -> tuple[ToolPassage, Outcome | None]:
         """Call the hooks before a call; return its result too if it is not to run."""
-        asked = self._request(call)
+        asked = self._request(call.action, call.tool)
         passage = ToolPassage(hooks.tool, asked)
         response = await passage.enter()
         action = passage.request.action
@@ -441,7 +439,7 @@ class ToolRound(Work):
             call.action, call.tool = action, self.tools.get(action.name)
             passage.request = replace(passage.request, tool=call.tool)
         if response is not None:
-            return passage, _outcome_of(response)
+            return passage, _outcome_of(response, None)
         return passage, await self._refused_change(asked, passage.request)
 
     async def _refused_change(self, asked: ToolRequest, request: ToolRequest) -> Outcome | None:
@@ -449,7 +447,7 @@ class ToolRound(Work):
         was, action, tool = asked.action, request.action, request.tool
         if (action.name, action.args) == (was.name, was.args) or tool is None:
             return None
-        if not self.control.dry_run and await self._needs_approval(_Call(action, action, tool)):
+        if not self.control.dry_run and await self._needs_approval(action, tool):
             return _refusal(
                 f"A hook changed this call, and {action.name!r} with the changed arguments needs "
                 "a person's approval"
@@ -474,77 +472,57 @@ class ToolRound(Work):
             if response is not given:
                 tool: BaseTool | None = passage.request.tool
                 limit = None if tool is None else tool.max_result_tokens
-                fitted = fit_result(
-                    response.content, limit, response.exception, is_error=response.is_error
-                )
-                call.outcome = fitted._replace(is_error=response.is_error, media=response.media)
+                call.outcome = _outcome_of(response, limit)._replace(is_error=response.is_error)
         return call.outcome
 
-    def _request(self, call: _Call) -> ToolRequest:
-        return ToolRequest(
-            action=call.action,
-            tool=call.tool,
-            at=position_of(self._context),
-            memory=self.memory,
-        )
-
-    def _note_progress(self, action: Action, progress: Progress) -> None:
-        """Report it; may be called from any thread."""
-        self._report(ToolProgress(action, progress.done, progress.total, progress.message))
+    def _request(self, action: Action, tool: BaseTool | None) -> ToolRequest:
+        at = position_of(self._context)
+        return ToolRequest(action=action, tool=tool, at=at, memory=self.memory)
 
     def _finished(self, call: _Call) -> ActionFinished:
         message = self._message(call)
         assert call.outcome is not None
         return ActionFinished(call.action, message, call.outcome.exception)
 
-    async def _plain(self, call: _Call) -> bool:
-        """Return whether a call runs here: it is neither refused nor left to the Brain."""
+    async def _outcome_without_running(self, call: _Call) -> Outcome | None:
+        """Return the outcome of a call that is refused or answered; None if it may run or waits."""
         action, tool, control = call.action, call.tool, self.control
         if tool is None:
             if self.memory.get_tool(action.name) is None:
-                return True
+                return None  # running it says so
             why = "may not be used for this goal"
             if SEARCH_TOOLS in self.tools and action.name in self.memory.allowed_tools():
                 why = f"must be found with {SEARCH_TOOLS!r} before it can be called"
-            call.outcome = _refusal(f"{action.name!r} {why}")
-            return False
-        if control.human_requests is not None and not self._as_decided(call, tool):
-            return False
+            return _refusal(f"{action.name!r} {why}")
+        if control.human_requests is not None:
+            outcome = self._as_decided(call, tool, control.human_requests)
+            if outcome is not None or call.question is not None:
+                return outcome
         asks = self._asks or control.dry_run or not (tool.requires_approval or self._approval)
-        if not asks and await self._needs_approval(
-            _Call(shown := await self._shown(call), shown, tool)
-        ):
-            call.outcome = _refusal(
+        if not asks and await self._needs_approval(await self._shown(call), tool):
+            return _refusal(
                 f"{action.name!r} needs a person's approval, which cannot be asked for here"
             )
-            return False
-        if tool.nested and not control.dry_run and is_valid(call.action, tool):
-            self._nested.append(call)
-            return False
-        return True
+        return None
 
-    def _as_decided(self, call: _Call, tool: BaseTool) -> bool:
-        """Apply a person's decision; return False if the call then does not run."""
+    def _as_decided(self, call: _Call, tool: BaseTool, asked: HumanRequests) -> Outcome | None:
+        """Apply a person's decision or answer; return the outcome if the call then does not run."""
         action = call.action
-        decision, asked = self.control.decision_on(action), self.control.human_requests
-        assert asked is not None
+        decision = self.control.decision_on(action)
         call.answers = asked.answers_for(action.id)
         if action.id in asked.answers:
-            call.outcome = fit_result(asked.answers[action.id], tool.max_result_tokens)
-            return False
+            return fit_result(asked.answers[action.id], tool.max_result_tokens)
         if action.id in asked.questions:  # it still waits; a person is asked once
             prompt, schema = asked.questions[action.id], asked.schemas.get(action.id)
             call.question, self._waits = InputRequested(prompt, action.id, schema), True
-            return False
-        if decision is not None and not decision.approved:
+        elif decision is not None and not decision.approved:
             why = f": {decision.reason}" if decision.reason else ", and gave no reason"
-            call.outcome = _refusal(f"A person refused this call{why}")
-            return False
-        if decision is not None:
+            return _refusal(f"A person refused this call{why}")
+        elif decision is not None:
             args = asked.changed.get(action.id) if decision.args is None else decision.args
             if args is not None:
                 call.action = Action(name=action.name, args=args, id=action.id)
-        return True
+        return None
 
     async def _prepare(self, stack: AsyncExitStack) -> None:
         """Make the branches of the nested calls, and note these as begun.
@@ -596,8 +574,10 @@ class ToolRound(Work):
         if call.message is not None:
             return call.message
         action, outcome = call.action, call.outcome
-        if outcome is None:
-            outcome = call.outcome = _cut_short(call)
+        if outcome is None:  # the run ends before it has finished
+            text = "The call was not run: the run was cut short"
+            text = uncertain(action) if call.begun else text
+            outcome = call.outcome = Outcome(text, is_error=True)
         message = trusted(
             TOOL,
             outcome.content,
@@ -607,7 +587,10 @@ class ToolRound(Work):
             cause_by=self.cause,
         )
         if outcome.media:
-            attachments = tuple(map(_attachment, outcome.media))
+            attachments = tuple(
+                Attachment(media_type=each.media_type, data=each.data, name=each.name)
+                for each in outcome.media
+            )
             message = message.model_copy(update={"attachments": attachments})
         if outcome.full is not None or self.control.human_requests is not None:
             message = self._with_notes(message, action, outcome.full)
@@ -683,29 +666,14 @@ class ToolRound(Work):
         await trace.tool_results(position_of(self._context), self.memory, results)
 
 
-def _cut_short(call: _Call) -> Outcome:
-    """Return the outcome of a call that did not finish before the run ended."""
-    if call.begun:
-        return Outcome(uncertain(call.action), is_error=True)
-    return Outcome("The call was not run: the run was cut short", is_error=True)
-
-
-def _attachment(media: Media) -> Attachment:
-    return Attachment(media_type=media.media_type, data=media.data, name=media.name)
-
-
-def _outcome_of(response: ToolResponse) -> Outcome:
-    fitted = fit_result(response.content, None, response.exception, is_error=response.is_error)
+def _outcome_of(response: ToolResponse, limit: int | None) -> Outcome:
+    """Return the response of a hook as the outcome of a call, with at most ``limit`` tokens."""
+    fitted = fit_result(response.content, limit, response.exception, is_error=response.is_error)
     return fitted._replace(media=response.media)
 
 
 def _refusal(why: str) -> Outcome:
     return fit_result(f"{why}: it was not run", None, is_error=True)
-
-
-def is_progress(event: Event) -> bool:
-    """Return whether an event reports progress, some of which a slow reader may miss."""
-    return isinstance(event, ToolProgress)
 
 
 def _ignore(event: Event) -> None:

@@ -152,43 +152,40 @@ class LiteLLM(LLM):
         register_secrets(model_secrets(params))  # hidden in the results of tools
         self._supports_schema = supports_schema
         self._supports_tools = supports_tools
-        problems = self._problems()
-        if problems:
-            raise StateDefinitionError(f"LiteLLM({model!r}) cannot be used: {'; '.join(problems)}")
-        if faults := faults_of(self):
-            raise StateDefinitionError("; ".join(faults))
+        if problems := "; ".join(self._problems()):
+            raise StateDefinitionError(f"LiteLLM({model!r}) cannot be used: {problems}")
+        if faults := "; ".join(_faults(self)):
+            raise StateDefinitionError(faults)
 
-    def _problems(self) -> list[str]:
-        found = []
+    def _problems(self) -> Iterator[str]:
         if not isinstance(self.model, str) or not self.model.strip():
-            found.append("the model must have a name")
+            yield "the model must have a name"
         if not is_amount(self.timeout):
-            found.append(f"timeout must be greater than 0 seconds, not {self.timeout!r}")
+            yield f"timeout must be greater than 0 seconds, not {self.timeout!r}"
         counts = {"retries": self.retry.retries, "max_images": self.max_images or 0}
         for name, count in counts.items():
             if not is_count(count, least=0):
-                found.append(f"{name} must be a whole number of at least 0, not {count!r}")
+                yield f"{name} must be a whole number of at least 0, not {count!r}"
         amounts = {"backoff": self.retry.backoff, "max_retry_wait": self.retry.max_wait}
         amounts |= {name: self.params[name] for name in PRICES if name in self.params}
         for name, amount in amounts.items():
             if not is_amount(amount, zero=True):
-                found.append(f"{name} must be a number of at least 0, not {amount!r}")
-        found += faults_in(self.params.get("tools"))
-        names = () if isinstance(self.fallbacks, str) else self.fallbacks
-        for model in (self.model, *(name for name in names if isinstance(name, str))):
+                yield f"{name} must be a number of at least 0, not {amount!r}"
+        yield from faults_in(self.params.get("tools"))
+        fallbacks = () if isinstance(self.fallbacks, str) else self.fallbacks
+        for model in (self.model, *(name for name in fallbacks if isinstance(name, str))):
             try:
                 if self.provider_tools:
                     wire_tools(model, provider_of(model), self.provider_tools)
             except ValueError as error:
-                found.append(str(error))
+                yield str(error)
         if isinstance(self.fallbacks, str):
-            found.append(f"fallbacks must be a list, such as [{self.fallbacks!r}]")
-        elif not all(
-            isinstance(item, LLM) or (isinstance(item, str) and item.strip())
-            for item in self.fallbacks
+            yield f"fallbacks must be a list, such as [{self.fallbacks!r}]"
+        if any(
+            not isinstance(item, str | LLM) or (isinstance(item, str) and not item.strip())
+            for item in fallbacks
         ):
-            found.append("each of the fallbacks must be a model or have a name")
-        return found
+            yield "each of the fallbacks must be a model or have a name"
 
     def check_tools(self, tools: Iterable[BaseTool]) -> None:
         """Refuse tools with the name of one that the provider runs; see :meth:`LLM.check_tools`."""
@@ -201,28 +198,26 @@ class LiteLLM(LLM):
                     "give the model the provider's"
                 )
 
+    def _supports(self, ability: str, *, given: bool | None, if_unknown: bool) -> bool:
+        """Return whether the model has an ability, as given or by litellm's table."""
+        if given is not None:
+            return given
+        entry = model_entry(self.params.get("base_model") or self.model)
+        return if_unknown if entry is None else bool(entry.get(f"supports_{ability}"))
+
     @cached_property
     def supports_tools(self) -> bool:  # type: ignore[override]  # an attribute once it is known
         """Whether the model calls tools natively; the first access may import litellm."""
-        if self._supports_tools is not None:
-            return self._supports_tools
-        entry = self._entry
-        return entry is None or bool(entry.get("supports_function_calling"))
+        return self._supports("function_calling", given=self._supports_tools, if_unknown=True)
 
     @cached_property
     def _schema(self) -> bool:
-        if self._supports_schema is not None:
-            return self._supports_schema
-        return bool((self._entry or {}).get("supports_response_schema"))
+        return self._supports("response_schema", given=self._supports_schema, if_unknown=False)
 
     @cached_property
     def sends_schema(self) -> bool:  # type: ignore[override]  # an attribute once it is known
         """Whether this model and its fallbacks send the schema as ``response_format``."""
         return self._schema and all(llm.sends_schema for llm in self._fallbacks)
-
-    @property
-    def _entry(self) -> dict[str, Any] | None:
-        return model_entry(self.params.get("base_model") or self.model)
 
     @cached_property
     def _fallbacks(self) -> list[LLM]:
@@ -244,13 +239,7 @@ class LiteLLM(LLM):
 
     @cached_property
     def _sees(self) -> bool:
-        if self._supports_vision is not None:
-            return self._supports_vision
-        return self._entry is None or bool(self._entry.get("supports_vision"))
-
-    @cached_property
-    def _provider_tools(self) -> list[dict[str, Any]]:
-        return wire_tools(self.model, self.provider, self.provider_tools)
+        return self._supports("vision", given=self._supports_vision, if_unknown=True)
 
     @cached_property
     def provider(self) -> str | None:
@@ -337,33 +326,16 @@ class LiteLLM(LLM):
     ) -> AsyncIterator[Piece]:
         """Make one attempt; a response of Claude with its own tools may take several requests."""
 
-        def ask(sent: Sequence[Message]) -> AsyncIterator[Piece]:
-            return self._ask(number, sent, tools, output_type)
-
-        may_pause = "claude" in self.family and (self.provider_tools or self.params.get("tools"))
-        return through_pauses(ask, messages) if may_pause else ask(messages)
-
-    def _ask(
-        self,
-        number: int,
-        messages: Sequence[Message],
-        tools: Sequence[BaseTool],
-        output_type: type[BaseModel] | None,
-    ) -> AsyncIterator[Piece]:
-        """Make one request: the only place where one is sent.
-
-        Args:
-            number: The number of the attempt, from 1.
-            messages: The messages for the model.
-            tools: The tools that it may call.
-            output_type: The type of data that is requested.
-        """
-
         def send(request: ModelRequest) -> AsyncIterator[Piece]:
             wire = self._request(request.messages, request.tools, request.output_type)
             return Attempt(self, wire, request.messages, request.tools).stream()
 
-        return model_attempt(self, number, messages, tools, output_type, send)
+        def ask(sent: Sequence[Message]) -> AsyncIterator[Piece]:
+            """Make one request: the only place where one is sent."""
+            return model_attempt(self, number, sent, tools, output_type, send)
+
+        may_pause = "claude" in self.family and (self.provider_tools or self.params.get("tools"))
+        return through_pauses(ask, messages) if may_pause else ask(messages)
 
     def _wait(self, error: LLMError, done: int) -> float | None:
         """Return the seconds to wait before a retry; None for no retry."""
@@ -394,8 +366,9 @@ class LiteLLM(LLM):
             "num_retries": 0,
         }
         if tools or self.provider_tools:
-            own = [*(self.params.get("tools") or ()), *self._provider_tools]
-            request["tools"] = [*own, *map(_to_function, tools)]
+            served = wire_tools(self.model, self.provider, self.provider_tools)
+            own = self.params.get("tools") or ()
+            request["tools"] = [*own, *served, *map(_to_function, tools)]
         if output_type is not None and self._schema:
             request["response_format"] = response_format(output_type)
         if self.cache_prompt and self.provider in _MARKED and "gemini" not in self.model:
@@ -440,15 +413,12 @@ only if it is nearly one of these."""
 _NEARLY = 0.85  # how similar a misspelt parameter is at least
 
 
-def faults_of(llm: LiteLLM) -> list[str]:
-    """Return what is wrong with the name and the parameters of a model, and its fallbacks' names.
-
-    A name that only its provider can judge has no fault.
-    """
-    return list(_faults(llm))
-
-
 def _faults(llm: LiteLLM) -> Iterator[str]:
+    """Yield what is wrong with the name and the parameters of a model, and its fallbacks' names.
+
+    Nothing here needs a network. litellm is imported only for a name or a parameter that looks
+    wrong, and has the last word on it. A name that only its provider can judge has no fault.
+    """
     yield from faults_in_name(llm.model, llm.params)
     for option in llm.params:
         yield from _of_option(option, type(llm))
@@ -464,12 +434,8 @@ def _of_option(name: str, kind: type[LiteLLM]) -> Iterator[str]:
     if name in _PARAMETERS:
         return
     meant = closest(name, {*inspect.signature(kind).parameters, *_PARAMETERS}, _NEARLY)
-    if meant is not None and name not in _of_litellm():
-        yield f"there is no option {name!r}. Did you mean {meant!r}?"
-
-
-def _of_litellm() -> set[str]:
-    """Return the names of all parameters that litellm knows."""
-    litellm = load_litellm()
-    more = getattr(litellm.types.utils, "all_litellm_params", ())
-    return {*inspect.signature(litellm.acompletion).parameters, *more}
+    if meant is not None:
+        litellm = load_litellm()
+        more = getattr(litellm.types.utils, "all_litellm_params", ())
+        if name not in {*inspect.signature(litellm.acompletion).parameters, *more}:
+            yield f"there is no option {name!r}. Did you mean {meant!r}?"

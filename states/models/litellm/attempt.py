@@ -17,9 +17,8 @@ from agent_brain.memories.message import Message
 from agent_brain.memories.views.tokens import request_tokens
 from agent_brain.states.aclosing import closing
 from agent_brain.states.errors import LLMError, LLMTimeoutError
-from agent_brain.states.models.litellm.chunks import ChunkReader
+from agent_brain.states.models.litellm.chunks import ChunkReader, StreamWatch
 from agent_brain.states.models.litellm.errors import malformed_call, no_stream, to_llm_error
-from agent_brain.states.models.litellm.watch import StreamWatch
 from agent_brain.states.models.llm import Finish, Piece, Thought
 from agent_brain.states.usage import Usage
 from agent_brain.tools.base import BaseTool
@@ -29,6 +28,10 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+PRICES = _IN, _OUT = "input_cost_per_token", "output_cost_per_token"
+"""Prices given by the user. litellm would apply them to all calls of the model in the process."""
+
+_TOKENS = ("prompt_tokens", "completion_tokens")
 _MALFORMED = ("MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE", "UNEXPECTED_TOOL_CALL")
 """Reasons of Gemini that litellm calls "stop"."""
 
@@ -72,7 +75,9 @@ class Attempt:
                 while (chunk := await self._in_time(anext(stream, None))) is not None:
                     for said in self._reader.read(chunk):
                         yield said
-                if not self._answered(stream):
+                chunks = getattr(stream, "chunks", None)
+                answered = chunks or _finish_reason(stream) or self._reader.written
+                if chunks is not None and not answered:  # litellm makes an empty response
                     raise self._located(no_stream(stream))
                 if watch.reason in _MALFORMED and not self._reader.written:
                     raise self._located(malformed_call(watch.reason))
@@ -89,11 +94,6 @@ class Attempt:
             yield self._estimated() if written else Usage(cost=0.0, model=self._llm.model)
             raise
 
-    def _answered(self, stream: Any) -> bool:
-        """Return whether there was a response; litellm makes an empty one if there was none."""
-        chunks = getattr(stream, "chunks", None)
-        return chunks is None or bool(chunks or _finish_reason(stream) or self._reader.written)
-
     def _end(self, stream: Any, watch: StreamWatch) -> list[Piece]:
         reason = _finish_reason(stream)
         if reason is not None and watch.reason in _MALFORMED:
@@ -108,21 +108,52 @@ class Attempt:
 
     def _usage(self, stream: Any) -> Usage:
         """Return the reported usage; if there is none, litellm makes up numbers, so estimate."""
-        chunks = getattr(stream, "chunks", None)
-        usage = self._reader.usage
+        usage, chunks = self._reader.usage, getattr(stream, "chunks", None)
         if chunks is not None and not any(getattr(chunk, "usage", None) for chunk in chunks):
             usage = None
-        if usage is None or not is_plausible(usage):
+        read, wrote = (getattr(usage, name, None) or 0 for name in _TOKENS)
+        if not (read or wrote) or min(read, wrote) < 0:
             return self._estimated()
-        guess = not usage.completion_tokens and bool(self._reader.written)
+        guess = not wrote and bool(self._reader.written)
         if guess:
-            usage.completion_tokens = sum(map(count_tokens, self._reader.written))
-        reported = reported_usage(self._llm.model, self._llm.params, usage)
-        return replace(reported, estimated=guess)
+            wrote = usage.completion_tokens = sum(map(count_tokens, self._reader.written))
+        return Usage(
+            read,
+            wrote,
+            self._cost(usage),
+            model=self._llm.model,
+            cached_tokens=_detail(usage, "prompt_tokens_details", "cached_tokens"),
+            reasoning_tokens=_detail(usage, "completion_tokens_details", "reasoning_tokens"),
+            estimated=guess,
+        )
 
     def _estimated(self) -> Usage:
-        llm, written = self._llm, self._reader.written
-        return estimated_usage(llm.model, llm.params, *self._sent, written)
+        read, wrote = request_tokens(*self._sent), sum(map(count_tokens, self._reader.written))
+        tokens = dict(zip(_TOKENS, (read, wrote), strict=True))
+        cost = self._cost(load_litellm().Usage(**tokens, total_tokens=read + wrote))
+        return Usage(read, wrote, cost, model=self._llm.model, estimated=True)
+
+    def _cost(self, usage: Any) -> float | None:
+        """Return US dollars: by the given prices, as reported, or by litellm's table."""
+        params = self._llm.params
+        model = params.get("base_model") or self._llm.model
+        entry = model_entry(model)
+        if _IN in params or _OUT in params:
+            prices = {**(entry or {}), **params}
+            if prices.get(_IN) is None or prices.get(_OUT) is None:
+                return None  # one price is not enough
+            read, wrote = usage.prompt_tokens or 0, usage.completion_tokens or 0
+            return float(read * prices[_IN] + wrote * prices[_OUT])
+        stated = getattr(usage, "cost", None)
+        if isinstance(stated, int | float) and 0 <= stated < math.inf:
+            return float(stated)
+        if entry is None:
+            return None
+        try:
+            cost = float(sum(load_litellm().cost_per_token(model=model, usage_object=usage)))
+        except Exception:  # a model without prices: litellm raises anything
+            return None
+        return cost if cost or _IN in entry else None  # 0 for lack of a price is not a price
 
     async def _in_time(self, awaitable: Awaitable[T]) -> T:
         """Wait for litellm within the timeout, which litellm applies to some waits only."""
@@ -149,75 +180,6 @@ def _finish_reason(stream: Any) -> str | None:
         if reason := getattr(stream, name, None):
             return str(reason)
     return None
-
-
-PRICES = _IN, _OUT = "input_cost_per_token", "output_cost_per_token"
-"""Prices given by the user. litellm would apply them to all calls of the model in the process."""
-
-
-def is_plausible(usage: Any) -> bool:
-    """Return whether a reported usage can be counted: not empty, and nothing negative."""
-    counts = (usage.prompt_tokens or 0, usage.completion_tokens or 0)
-    return any(counts) and min(counts) >= 0
-
-
-def reported_usage(model: str, params: Mapping[str, Any], usage: Any) -> Usage:
-    """Return the usage that the provider reported, in litellm's form.
-
-    Args:
-        model: Name of the model.
-        params: Parameters of the call, which may contain ``base_model`` and prices.
-        usage: The usage.
-    """
-    return Usage(
-        input_tokens=usage.prompt_tokens or 0,
-        output_tokens=usage.completion_tokens or 0,
-        cost=_cost(model, params, usage),
-        model=model,
-        cached_tokens=_detail(usage, "prompt_tokens_details", "cached_tokens"),
-        reasoning_tokens=_detail(usage, "completion_tokens_details", "reasoning_tokens"),
-    )
-
-
-def estimated_usage(
-    model: str,
-    params: Mapping[str, Any],
-    messages: Sequence[Message],
-    tools: Sequence[BaseTool],
-    written: Sequence[str],
-) -> Usage:
-    """Estimate the usage of a call with ``messages`` and ``tools`` whose response is ``written``.
-
-    The other parameters are those of :func:`reported_usage`.
-    """
-    read = request_tokens(messages, tools)
-    wrote = sum(map(count_tokens, written))
-    usage = load_litellm().Usage(
-        prompt_tokens=read, completion_tokens=wrote, total_tokens=read + wrote
-    )
-    return Usage(read, wrote, _cost(model, params, usage), model=model, estimated=True)
-
-
-def _cost(model: str, params: Mapping[str, Any], usage: Any) -> float | None:
-    """Return US dollars: by the given prices, as reported, or by litellm's table."""
-    model = params.get("base_model") or model
-    entry = model_entry(model)
-    if _IN in params or _OUT in params:
-        prices = {**(entry or {}), **params}
-        if prices.get(_IN) is None or prices.get(_OUT) is None:
-            return None  # one price is not enough
-        read, wrote = usage.prompt_tokens or 0, usage.completion_tokens or 0
-        return float(read * prices[_IN] + wrote * prices[_OUT])
-    stated = getattr(usage, "cost", None)
-    if isinstance(stated, int | float) and 0 <= stated < math.inf:
-        return float(stated)
-    if entry is None:
-        return None
-    try:
-        cost = float(sum(load_litellm().cost_per_token(model=model, usage_object=usage)))
-    except Exception:  # a model without prices: litellm raises anything
-        return None
-    return cost if cost or _IN in entry else None  # 0 for lack of a price is not a price
 
 
 def _detail(usage: Any, group: str, name: str) -> int:

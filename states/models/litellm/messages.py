@@ -57,7 +57,9 @@ def to_wire(
         if message.role is Role.ASSISTANT:
             if own and sees and "gemini" in family:  # the models that draw, and are asked for more
                 entry["images"] = [each.to_dict() for each in own if _is_picture(each)]
-            _name_calls(entry)
+            for call in entry.get("tool_calls", ()):
+                name = _NOT_IN_NAMES.sub("_", call["function"]["name"])[:64]
+                call["function"]["name"] = name or _NO_NAME
             _add_provider_data(entry, message.metadata.get("provider_data"), family)
             if not message.content.strip():
                 if not entry.get("tool_calls") and not own:
@@ -99,12 +101,6 @@ def _note(picture: Attachment, *, sees: bool) -> str:
     what = " ".join(filter(None, ("picture", picture.name, url)))
     why = "only the newest pictures are sent" if sees else "this model cannot see pictures"
     return f"[{what}: {why}]"
-
-
-def _name_calls(entry: dict[str, Any]) -> None:
-    for call in entry.get("tool_calls", ()):
-        name = _NOT_IN_NAMES.sub("_", call["function"]["name"])[:64]
-        call["function"]["name"] = name or _NO_NAME
 
 
 def _add_provider_data(entry: dict[str, Any], data: object, family: str) -> None:
