@@ -97,14 +97,12 @@ class FunctionState(RoutedState):
         elif isinstance(result, str):
             if result:
                 yield result
-                await self._record(memory, result, before)
+                last = (await memory.turn())[-1:]
+                if last == before or last[0].content != result:  # else the function has recorded it
+                    message = Message.assistant(result, cause_by=type(self).__name__)
+                    await memory.update([message])
         elif result is not None:
             raise self._error(f"returned {result!r}, which is neither text nor a state")
-
-    async def _record(self, memory: Memory, text: str, before: list[Message]) -> None:
-        last = (await memory.turn())[-1:]
-        if last == before or last[0].content != text:  # else the function has recorded it
-            await memory.update([Message.assistant(text, cause_by=type(self).__name__)])
 
     def _is_state(self, item: object) -> TypeIs[Enum]:
         return isinstance(item, Enum) and (self._routes or not isinstance(item, str))

@@ -325,7 +325,10 @@ class ModelCall(Work):
             except Exception as error:
                 for event in self._end_failed(messages or (), error):
                     yield event
-                messages = self._shorter(messages, error)
+                if self._trimmed or self._started or not isinstance(error, ContextWindowError):
+                    raise
+                self._trimmed = True  # shortened once, and only if nothing was said yet
+                messages = without_oldest(messages or ())
                 if messages is None:
                     raise
             finally:
@@ -390,16 +393,6 @@ class ModelCall(Work):
             to_compact_json({"name": a.name, "args": a.unparsed or a.args}) for a in self.actions
         ]
         return "\n".join([self.text, *calls] if self.text else calls)
-
-    def _shorter(
-        self, messages: Sequence[Message] | None, error: Exception
-    ) -> list[Message] | None:
-        """What to send instead, once, if the request was too long and nothing was said yet."""
-        if self._trimmed or self._started or not isinstance(error, ContextWindowError):
-            return None
-        assert messages is not None
-        self._trimmed = True
-        return without_oldest(messages)
 
     def _announce(self, llm: LLM) -> ResponseStarted:
         self._called, self._announced = llm, True

@@ -18,9 +18,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, JsonValue
+from pydantic import JsonValue
 
-from agent_brain.memories.message import Message
 from agent_brain.states.aclosing import close_stream, closing
 from agent_brain.states.errors import LLMError, Refused
 from agent_brain.states.hook_requests import ModelRequest, ModelResponse
@@ -38,7 +37,6 @@ from agent_brain.states.models.llm import (
 from agent_brain.states.pipeline import ATTEMPT, MODEL, Kind, Passage, Pipeline, surrounded
 from agent_brain.states.usage import NOTHING, Usage
 from agent_brain.tools.action import Action
-from agent_brain.tools.base import BaseTool
 
 if TYPE_CHECKING:
     from agent_brain.states.model_trace import CallTrace
@@ -102,27 +100,13 @@ def model_call(
     return _pieces(_Streamed(MODEL, hooks.model, request), make, trace)
 
 
-def model_attempt(
-    llm: LLM,
-    attempt: int,
-    messages: Sequence[Message],
-    tools: Sequence[BaseTool],
-    output_type: type[BaseModel] | None,
-    send: Send,
-) -> AsyncIterator[Any]:
+def model_attempt(request: ModelRequest, send: Send) -> AsyncIterator[Any]:
     """Return the pieces of one attempt of a model call, with the hooks of the run around it.
 
     Args:
-        llm: The model, which may be a fallback.
-        attempt: Number of the attempt, from 1.
-        messages: What it sees.
-        tools: What it may call.
-        output_type: The shape of the data that it is asked for.
+        request: The request: its model may be a fallback, and its attempts count from 1.
         send: Makes the attempt.
     """
-    request = ModelRequest(
-        llm=llm, messages=messages, tools=tools, output_type=output_type, attempt=attempt
-    )
     if (known := _calls.get()) is None:
         return send(request)
     hooks, call = known
@@ -130,7 +114,7 @@ def model_attempt(
     def make(request: ModelRequest) -> AsyncIterator[Any]:
         pieces = send(request)
         if hooks.trace is not None:
-            pieces = hooks.trace.attempt(call.response_id, llm, attempt, pieces)
+            pieces = hooks.trace.attempt(request, pieces)
         return surrounded(pieces, partial(hooks.at_work, request)) if hooks.around else pieces
 
     where = {name: getattr(call, name) for name in ("at", "memory", "response_id", "purpose")}

@@ -270,7 +270,7 @@ def without_oldest(messages: Sequence[Message]) -> list[Message] | None:
         None if nothing may be left out.
     """
     groups = _groups(messages)
-    goal = next((m for m in reversed(messages) if _is_asked_by_user(m)), None)
+    goal = next((m for m in reversed(messages) if m.role is Role.USER and m.cause_by is None), None)
     sizes = [sum(message_tokens(m, count_tokens) for m in members) for members in groups]
     left, most = sum(sizes), sum(sizes) // 2
     kept: list[Message] = []
@@ -291,10 +291,6 @@ def _groups(messages: Sequence[Message]) -> list[list[Message]]:
         else:
             groups.append(members)
     return groups
-
-
-def _is_asked_by_user(message: Message) -> bool:
-    return message.role is Role.USER and message.cause_by is None
 
 
 def _must_stay(members: Sequence[Message], goal: Message | None) -> bool:

@@ -423,7 +423,10 @@ def _objects_at_the_end(text: str) -> list[tuple[int, _Call | None]]:
     unfenced = _FENCED.sub(lambda fence: "`" * len(fence[0]), text)
     index = 0
     while begin := _FIRST.search(unfenced, index):
-        quoted = _is_quoted(text, begin.start())
+        start = begin.start()
+        line = text[text.rfind("\n", 0, start) + 1 : start]
+        listed = _LISTED.match(line) or line.count('"') % 2
+        quoted = listed or _OPEN_QUOTE.search(text[max(0, start - 200) : start])
         found = []
         following: re.Match[str] | None = begin
         while following:
@@ -434,14 +437,6 @@ def _objects_at_the_end(text: str) -> list[tuple[int, _Call | None]]:
                 return [] if quoted else found
             following = _NEXT.match(unfenced, index)
     return []
-
-
-def _is_quoted(text: str, start: int) -> bool:
-    """Return whether what begins at ``start`` is in a list or a quotation."""
-    line = text[text.rfind("\n", 0, start) + 1 : start]
-    if _LISTED.match(line) or line.count('"') % 2:
-        return True
-    return _OPEN_QUOTE.search(text[max(0, start - 200) : start]) is not None
 
 
 def _call_at(text: str, begin: re.Match[str]) -> tuple[_Call | None, int]:
@@ -481,14 +476,11 @@ def _call_in(value: dict[str, Any]) -> _Call | None:
     if not any(key in value for key in _ARGS_KEYS) and len(value) > 1:
         return None
     names = [value[key] for key in _NAME_KEYS if isinstance(value.get(key), str) and value[key]]
-    return (names[0], _args_of(value)) if names else None
-
-
-def _args_of(value: dict[str, Any]) -> dict[str, Any] | None:
+    if not names:
+        return None
     args: Any = next((value[key] for key in _ARGS_KEYS if key in value), {})
     if isinstance(args, str):
         text = args.strip()
         args = next(json_values(text), None) if text.startswith("{") else text or {}
-    if args is None:
-        return {}
-    return args if isinstance(args, dict) else None
+    args = {} if args is None else args
+    return names[0], args if isinstance(args, dict) else None

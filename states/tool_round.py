@@ -219,8 +219,10 @@ class ToolRound(Work):
         for call in self._calls:
             tool, action = call.tool, call.action
             if action.id in control.pending:
-                if self._needs_repeating(call):
-                    uncertain.append(await self._shown(call))
+                known = control.pending[action.id].result is not None or self._may_repeat(call)
+                pauses = self._context is not None and self._context.pauses
+                if pauses and not known and self._decision_to_repeat(action) is None:
+                    uncertain.append(await self._shown(call))  # a person says if it runs again
             elif (
                 tool is not None
                 and (tool.requires_approval is not False or self._approval)
@@ -248,13 +250,6 @@ class ToolRound(Work):
             if await maybe_await(hook.needs_approval(self._request(action, tool))):
                 return True
         return False
-
-    def _needs_repeating(self, call: _Call) -> bool:
-        """Return whether a person must say if a call that may have taken effect runs again."""
-        if self.control.pending[call.action.id].result is not None or self._may_repeat(call):
-            return False
-        pauses = self._context is not None and self._context.pauses
-        return pauses and self._decision_to_repeat(call.action) is None
 
     def _decision_to_repeat(self, action: Action) -> Decision | None:
         """Return a person's decision on a call that may have taken effect, if there is one."""

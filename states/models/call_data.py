@@ -20,6 +20,7 @@ from agent_brain.memories.runs.human_requests import EDITED
 from agent_brain.memories.trace.recorded_call import RecordedCall, without_bytes
 from agent_brain.memories.views.truncated_results import FULL_RESULT
 from agent_brain.states import errors
+from agent_brain.states.hook_requests import ModelRequest
 from agent_brain.states.models.llm import LLM, ArgumentsDelta, Finish, Piece, ProviderCall, Thought
 from agent_brain.states.usage import Usage
 from agent_brain.tools.action import Action, readable
@@ -233,21 +234,15 @@ class RequestReader:
             known = self._scrubbers[id(llm)] = llm, Scrubber(self._patterns, _params_of(llm))
         return known[1]
 
-    def read(
-        self,
-        llm: LLM,
-        messages: Sequence[Message],
-        tools: Sequence[BaseTool],
-        output_type: type[BaseModel] | None,
-    ) -> RecordedCall:
+    def read(self, request: ModelRequest) -> RecordedCall:
         """Return a request without secrets, as a call that has no response yet."""
-        scrubber = self.scrubber_of(llm)
+        scrubber = self.scrubber_of(request.llm)
         call = RecordedCall(
-            model=llm.model,
-            params=scrubber.data(clean_json(_plain(_params_of(llm)))),
-            messages=tuple(self._message(message, scrubber) for message in messages),
-            tools=tuple(scrubber.data(clean_json(tool_to_data(tool))) for tool in tools),
-            output_schema=scrubber.data(schema_of(output_type)),
+            model=request.model,
+            params=scrubber.data(clean_json(_plain(_params_of(request.llm)))),
+            messages=tuple(self._message(message, scrubber) for message in request.messages),
+            tools=tuple(scrubber.data(clean_json(tool_to_data(tool))) for tool in request.tools),
+            output_schema=scrubber.data(schema_of(request.output_type)),
         )
         return with_hash(call)
 

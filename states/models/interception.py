@@ -2,43 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import TypeAlias
 
-from pydantic import BaseModel
-
-from agent_brain.memories.message import Message
 from agent_brain.states.aclosing import closing
 from agent_brain.states.errors import StateDefinitionError
-from agent_brain.states.models.llm import LLM, Piece
-from agent_brain.tools.base import BaseTool
+from agent_brain.states.hook_requests import ModelRequest
+from agent_brain.states.models.llm import Piece
 
 Pieces: TypeAlias = AsyncIterator[Piece]
-
-
-@dataclass(frozen=True, slots=True)
-class RealCall:
-    """A call of a real model that is about to be made.
-
-    Attributes:
-        llm: The model.
-        messages: The messages to send.
-        tools: The tools to offer.
-        output_type: The requested shape, if any.
-        send: Makes the call; interceptors use :func:`send_for_real`.
-    """
-
-    llm: LLM
-    messages: Sequence[Message]
-    tools: Sequence[BaseTool]
-    output_type: type[BaseModel] | None
-    send: Callable[[], Pieces]
-
-
-Interceptor: TypeAlias = Callable[[RealCall], Pieces]
+Send: TypeAlias = Callable[[ModelRequest], Pieces]
+"""Makes a call; interceptors use :func:`send_for_real`."""
+Interceptor: TypeAlias = Callable[[ModelRequest, Send], Pieces]
+"""Answers a call of a real model that is about to be made."""
 
 # For the whole process, not in ContextVars: a fixture runs in another context than its test, and
 # worker threads and loops started earlier have contexts of their own.
@@ -90,19 +68,19 @@ def intercepted() -> bool:
     return bool(_interceptors) and not _inside.get()
 
 
-def real_call(call: RealCall) -> Pieces:
+def real_call(request: ModelRequest, send: Send) -> Pieces:
     """Return the pieces of a real call, sent or intercepted; adapters make their calls with it.
 
     Calls that a call makes itself, such as those of fallbacks, are not intercepted again.
     """
     if why := _forbidden.get():
-        raise StateDefinitionError(f"{call.llm.model!r} was called, and {why}")
-    return _interceptors[-1](call) if intercepted() else call.send()
+        raise StateDefinitionError(f"{request.model!r} was called, and {why}")
+    return _interceptors[-1](request, send) if intercepted() else send(request)
 
 
-async def send_for_real(call: RealCall) -> Pieces:
+async def send_for_real(request: ModelRequest, send: Send) -> Pieces:
     """Make the call, for interceptors that let it pass."""
-    async with closing(call.send()) as pieces:
+    async with closing(send(request)) as pieces:
         while True:
             token = _inside.set(True)  # set while the adapter works, not while the consumer does
             try:

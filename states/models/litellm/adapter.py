@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
-from functools import cached_property, partial
+from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import anyio
@@ -34,7 +35,7 @@ from agent_brain.states.errors import (
 )
 from agent_brain.states.hook_requests import ModelRequest
 from agent_brain.states.model_stream import model_attempt
-from agent_brain.states.models.interception import RealCall, about_to_call, intercepted, real_call
+from agent_brain.states.models.interception import about_to_call, intercepted, real_call
 from agent_brain.states.models.litellm.attempt import PRICES, Attempt, through_pauses
 from agent_brain.states.models.litellm.errors import requested_wait
 from agent_brain.states.models.litellm.messages import origin, response_format, to_wire
@@ -273,15 +274,10 @@ class LiteLLM(LLM):
         """
         if self.provider_tools or "tools" in self.params:
             self.check_tools(tools)
-        send = partial(self._send, messages, tools, output_type)
-        return real_call(RealCall(self, messages, tools, output_type, send))
+        request = ModelRequest(llm=self, messages=messages, tools=tools, output_type=output_type)
+        return real_call(request, self._send)
 
-    async def _send(
-        self,
-        messages: Sequence[Message],
-        tools: Sequence[BaseTool],
-        output_type: type[BaseModel] | None,
-    ) -> AsyncIterator[Piece]:
+    async def _send(self, request: ModelRequest) -> AsyncIterator[Piece]:
         """Make attempts until one succeeds: this model with its retries, then the fallbacks."""
         about_to_call(self.model)
         await litellm_on_asyncio()
@@ -289,7 +285,7 @@ class LiteLLM(LLM):
         fallbacks = iter(self._fallbacks)
         own = True
         done = 0
-        pieces = self._attempt(1, messages, tools, output_type)
+        pieces = self._attempt(replace(request, attempt=1))
         while True:
             started = False
             try:
@@ -306,7 +302,7 @@ class LiteLLM(LLM):
             if wait is not None:
                 await anyio.sleep(wait)
                 done += 1
-                pieces = self._attempt(done + 1, messages, tools, output_type)
+                pieces = self._attempt(replace(request, attempt=done + 1))
                 continue
             fallback = None if started else next(fallbacks, None)
             if fallback is None:
@@ -315,27 +311,22 @@ class LiteLLM(LLM):
                 raise failure
             own = False
             failures.append(failure)
-            pieces = fallback.stream(messages, tools=tools, output_type=output_type)
+            pieces = fallback.stream(
+                request.messages, tools=request.tools, output_type=request.output_type
+            )
 
-    def _attempt(
-        self,
-        number: int,
-        messages: Sequence[Message],
-        tools: Sequence[BaseTool],
-        output_type: type[BaseModel] | None,
-    ) -> AsyncIterator[Piece]:
+    def _attempt(self, request: ModelRequest) -> AsyncIterator[Piece]:
         """Make one attempt; a response of Claude with its own tools may take several requests."""
 
         def send(request: ModelRequest) -> AsyncIterator[Piece]:
-            wire = self._request(request.messages, request.tools, request.output_type)
-            return Attempt(self, wire, request.messages, request.tools).stream()
+            return Attempt(self, self._wire(request), request).stream()
 
         def ask(sent: Sequence[Message]) -> AsyncIterator[Piece]:
             """Make one request: the only place where one is sent."""
-            return model_attempt(self, number, sent, tools, output_type, send)
+            return model_attempt(replace(request, messages=sent), send)
 
         may_pause = "claude" in self.family and (self.provider_tools or self.params.get("tools"))
-        return through_pauses(ask, messages) if may_pause else ask(messages)
+        return through_pauses(ask, request.messages) if may_pause else ask(request.messages)
 
     def _wait(self, error: LLMError, done: int) -> float | None:
         """Return the seconds to wait before a retry; None for no retry."""
@@ -346,18 +337,14 @@ class LiteLLM(LLM):
             error.message += f"; the provider asks to wait {requested:g} s"
         return self.retry.wait(done, requested)
 
-    def _request(
-        self,
-        messages: Sequence[Message],
-        tools: Sequence[BaseTool],
-        output_type: type[BaseModel] | None,
-    ) -> dict[str, Any]:
+    def _wire(self, asked: ModelRequest) -> dict[str, Any]:
+        """Return the arguments of ``litellm.acompletion``."""
         request = {
             "drop_params": True,
             **{name: value for name, value in self.params.items() if name not in PRICES},
             "model": self.model,
             "messages": to_wire(
-                messages, family=self.family, sees=self._sees, max_images=self.max_images
+                asked.messages, family=self.family, sees=self._sees, max_images=self.max_images
             ),
             "stream": True,
             "stream_options": {"include_usage": True},
@@ -365,12 +352,12 @@ class LiteLLM(LLM):
             "max_retries": 0,
             "num_retries": 0,
         }
-        if tools or self.provider_tools:
+        if asked.tools or self.provider_tools:
             served = wire_tools(self.model, self.provider, self.provider_tools)
             own = self.params.get("tools") or ()
-            request["tools"] = [*own, *served, *map(_to_function, tools)]
-        if output_type is not None and self._schema:
-            request["response_format"] = response_format(output_type)
+            request["tools"] = [*own, *served, *map(_to_function, asked.tools)]
+        if asked.output_type is not None and self._schema:
+            request["response_format"] = response_format(asked.output_type)
         if self.cache_prompt and self.provider in _MARKED and "gemini" not in self.model:
             request.setdefault("cache_control_injection_points", list(_CACHE_POINTS))
         return request

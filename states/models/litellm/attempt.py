@@ -17,11 +17,11 @@ from agent_brain.memories.message import Message
 from agent_brain.memories.views.tokens import request_tokens
 from agent_brain.states.aclosing import closing
 from agent_brain.states.errors import LLMError, LLMTimeoutError
+from agent_brain.states.hook_requests import ModelRequest
 from agent_brain.states.models.litellm.chunks import ChunkReader, StreamWatch
 from agent_brain.states.models.litellm.errors import malformed_call, no_stream, to_llm_error
 from agent_brain.states.models.llm import Finish, Piece, Thought
 from agent_brain.states.usage import Usage
-from agent_brain.tools.base import BaseTool
 
 if TYPE_CHECKING:
     from agent_brain.states.models.litellm.adapter import LiteLLM
@@ -41,21 +41,14 @@ class Attempt:
 
     Args:
         llm: The model.
-        request: The arguments of ``litellm.acompletion``.
-        messages: The messages in the request, to estimate its usage.
-        tools: The tools in the request, to estimate its usage.
+        wire: The arguments of ``litellm.acompletion``.
+        request: The request, whose usage may have to be estimated.
     """
 
-    def __init__(
-        self,
-        llm: LiteLLM,
-        request: Mapping[str, Any],
-        messages: Sequence[Message],
-        tools: Sequence[BaseTool],
-    ) -> None:
+    def __init__(self, llm: LiteLLM, wire: Mapping[str, Any], request: ModelRequest) -> None:
         self._llm = llm
+        self._wire = wire
         self._request = request
-        self._sent = (messages, tools)
         self._reader = ChunkReader(llm.family)
 
     async def stream(self) -> AsyncIterator[Piece]:
@@ -70,7 +63,7 @@ class Attempt:
             stream: Any = None
             connections.acquire()
             try:
-                stream = await self._in_time(load_litellm().acompletion(**self._request))
+                stream = await self._in_time(load_litellm().acompletion(**self._wire))
                 watch = StreamWatch.on(stream, self._reader)
                 while (chunk := await self._in_time(anext(stream, None))) is not None:
                     for said in self._reader.read(chunk):
@@ -128,7 +121,8 @@ class Attempt:
         )
 
     def _estimated(self) -> Usage:
-        read, wrote = request_tokens(*self._sent), sum(map(count_tokens, self._reader.written))
+        read = request_tokens(self._request.messages, self._request.tools)
+        wrote = sum(map(count_tokens, self._reader.written))
         tokens = dict(zip(_TOKENS, (read, wrote), strict=True))
         cost = self._cost(load_litellm().Usage(**tokens, total_tokens=read + wrote))
         return Usage(read, wrote, cost, model=self._llm.model, estimated=True)

@@ -64,7 +64,8 @@ def to_wire(
             if not message.content.strip():
                 if not entry.get("tool_calls") and not own:
                     continue
-                entry["content"] = None if entry.get("tool_calls") else _notes(own)
+                made = " ".join("[picture]" if _is_picture(each) else "[file]" for each in own)
+                entry["content"] = None if entry.get("tool_calls") else made
         wire.append(entry)
     return wire[::-1]
 
@@ -89,11 +90,6 @@ def _with_pictures(message: Message, left: int | None, *, sees: bool) -> tuple[M
 
 def _is_picture(attachment: Attachment) -> bool:
     return attachment.media_type.startswith("image/")
-
-
-def _notes(made: Sequence[Attachment]) -> str:
-    """Return what stands for pictures and files that a model has made, without words."""
-    return " ".join("[picture]" if _is_picture(each) else "[file]" for each in made)
 
 
 def _note(picture: Attachment, *, sees: bool) -> str:
@@ -191,8 +187,9 @@ class _Strict:
         if "const" in node:
             node = {**node, "enum": [node["const"]]}
         made = {key: value for key, value in node.items() if key in _KEPT and _is_known(key, value)}
-        if told := _told(node, made):
-            made["description"] = f"{node.get('description', '')} ({told})".strip()
+        told = [f"{k}: {json.dumps(node[k])}" for k in _TOLD if k in node and k not in made]
+        if told := [each for each in told if each != "default: null"]:
+            made["description"] = f"{node.get('description', '')} ({', '.join(told)})".strip()
         self._add_parts(node, made, level)
         return made
 
@@ -230,9 +227,3 @@ def _is_known(key: str, value: Any) -> bool:
     if key == "format":
         return value in _FORMATS
     return key != "pattern" or "(?" not in value
-
-
-def _told(node: Schema, made: Schema) -> str:
-    """Return the default and the constraints of ``node`` that ``made`` does not have."""
-    told = [f"{key}: {json.dumps(node[key])}" for key in _TOLD if key in node and key not in made]
-    return ", ".join(each for each in told if each != "default: null")
