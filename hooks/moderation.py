@@ -16,8 +16,7 @@ from agent_brain.common.text import as_data, to_compact_json
 from agent_brain.common.values import takes
 from agent_brain.errors import BrainDefinitionError, Refused
 from agent_brain.memories.message import Message, Role
-from agent_brain.states.hook_requests import ModelRequest, ModelResponse
-from agent_brain.states.hooks import Hook
+from agent_brain.states.hooks import Hook, ModelRequest, ModelResponse
 from agent_brain.states.model_call import finish_call
 from agent_brain.states.model_request import StructuredRequest
 from agent_brain.states.models.llm import LLM

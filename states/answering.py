@@ -13,6 +13,7 @@ from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message, Role, is_partial
 from agent_brain.memories.runs.turns import answer_of, is_answer
 from agent_brain.states import prompts
+from agent_brain.states.base import Choose, RoutedState
 from agent_brain.states.errors import MalformedOutputError, StateDefinitionError
 from agent_brain.states.events import TextDelta
 from agent_brain.states.model_call import ModelCall
@@ -20,7 +21,6 @@ from agent_brain.states.model_request import StructuredRequest, TextRequest, bui
 from agent_brain.states.models.llm import LLM
 from agent_brain.states.models.resolve import as_llm
 from agent_brain.states.output_types import OUTPUT, Check, Checks, OutputType, shape_of
-from agent_brain.states.routed import Choose, RoutedState
 from agent_brain.states.work import StreamItem
 
 

@@ -14,13 +14,13 @@ from agent_brain.common.values import check_function
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
 from agent_brain.states import prompts
+from agent_brain.states.base import Choose, RoutedState
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.events import Event, InputRequested, SleepRequested
 from agent_brain.states.model_request import StructuredRequest, build_messages
 from agent_brain.states.models.llm import LLM
 from agent_brain.states.models.resolve import as_llm
 from agent_brain.states.output_types import Check, Checks, OutputType, Shape, shape_of
-from agent_brain.states.routed import Choose, RoutedState
 from agent_brain.states.session_state import Into, keeper, keeper_if_any
 from agent_brain.states.work import StreamItem, Work, WorkContext, key_in_step
 from agent_brain.tools.answers import AnswerKind, answer_type, asked_again

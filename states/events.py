@@ -610,7 +610,8 @@ def event_schema(kind: type[Event], handler: GetCoreSchemaHandler) -> CoreSchema
         "path": core_schema.list_schema(text),
     }
     fields = {name: core_schema.typed_dict_field(schema) for name, schema in place.items()}
-    hints, missing, names = get_type_hints(kind), dataclasses.MISSING, _own_fields(kind)
+    hints, missing = get_type_hints(kind), dataclasses.MISSING
+    names = _own_fields(cast("Any", kind))
     for field in dataclasses.fields(kind):
         if field.name in names:
             required = field.default is missing and field.default_factory is missing

@@ -12,11 +12,9 @@ from typing_extensions import TypeIs
 from agent_brain.common.values import takes
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
-from agent_brain.states.aclosing import closing
-from agent_brain.states.base import Target
+from agent_brain.states.base import Choose, RoutedState, Target
 from agent_brain.states.errors import StateDefinitionError
-from agent_brain.states.routed import Choose, RoutedState
-from agent_brain.states.work import StreamItem
+from agent_brain.states.work import StreamItem, closing
 from agent_brain.tools.stubborn import ended_when_cancelled
 
 StateFunction: TypeAlias = Callable[

@@ -35,7 +35,6 @@ from agent_brain.memories.message import CUT_REASONS, Attachment, Message
 from agent_brain.memories.runs.work import current_work, work_here
 from agent_brain.memories.views.tokens import request_tokens
 from agent_brain.states import prompts
-from agent_brain.states.aclosing import Pace, close_stream
 from agent_brain.states.errors import (
     ContextWindowError,
     LLMRefusalError,
@@ -54,7 +53,7 @@ from agent_brain.states.events import (
     TextDelta,
     UsageReported,
 )
-from agent_brain.states.hook_requests import ModelRequest
+from agent_brain.states.hooks import ModelRequest
 from agent_brain.states.model_stream import Begun, Replaced, failed_usage, model_call
 from agent_brain.states.models.llm import (
     LLM,
@@ -72,7 +71,7 @@ from agent_brain.states.pipeline import Pipeline
 from agent_brain.states.prompts import without_oldest
 from agent_brain.states.sources import CITATIONS, CitedSource, sources_of
 from agent_brain.states.usage import NOTHING, Usage
-from agent_brain.states.work import Work, WorkContext, run_of
+from agent_brain.states.work import Pace, Work, WorkContext, close_stream, run_of
 from agent_brain.tools.action import Action, readable
 from agent_brain.tools.base import BaseTool
 

@@ -20,10 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue
 
-from agent_brain.states.aclosing import close_stream, closing
 from agent_brain.states.errors import LLMError, Refused
-from agent_brain.states.hook_requests import ModelRequest, ModelResponse
-from agent_brain.states.hooks import Hook
+from agent_brain.states.hooks import Hook, ModelRequest, ModelResponse
 from agent_brain.states.models.llm import (
     LLM,
     ArgumentsDelta,
@@ -36,6 +34,7 @@ from agent_brain.states.models.llm import (
 )
 from agent_brain.states.pipeline import ATTEMPT, MODEL, Kind, Passage, Pipeline, surrounded
 from agent_brain.states.usage import NOTHING, Usage
+from agent_brain.states.work import close_stream, closing
 from agent_brain.tools.action import Action
 
 if TYPE_CHECKING:

@@ -26,9 +26,8 @@ from agent_brain.memories.message import Message
 from agent_brain.memories.runs.work import EMBEDDING
 from agent_brain.memories.store.many import in_thread_if_many
 from agent_brain.memories.trace.recorded_call import RecordedCall, pack_vectors
-from agent_brain.states.aclosing import close_stream, closing
 from agent_brain.states.events import Position
-from agent_brain.states.hook_requests import EmbeddingRequest, ModelRequest
+from agent_brain.states.hooks import EmbeddingRequest, ModelRequest
 from agent_brain.states.models.call_data import (
     RequestReader,
     error_to_data,
@@ -41,6 +40,7 @@ from agent_brain.states.models.call_data import (
 )
 from agent_brain.states.models.llm import Piece
 from agent_brain.states.usage import Usage
+from agent_brain.states.work import close_stream, closing
 from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
 

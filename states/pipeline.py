@@ -34,21 +34,21 @@ import anyio
 from agent_brain.common.aio import CLEANUP_SECONDS
 from agent_brain.common.errors import FinalError
 from agent_brain.common.secrets import get_logger
-from agent_brain.states.aclosing import close_stream
 from agent_brain.states.debugging import DebugStates
 from agent_brain.states.errors import Refused, StateDefinitionError
-from agent_brain.states.hook_requests import (
+from agent_brain.states.hooks import (
     EmbeddingRequest,
+    Hook,
     HookRequest,
     ModelRequest,
     ModelResponse,
     StateRequest,
     ToolRequest,
     ToolResponse,
+    check_given,
 )
-from agent_brain.states.hooks import Hook, check_given
 from agent_brain.states.usage import Usage
-from agent_brain.states.work import relay
+from agent_brain.states.work import close_stream, relay
 
 if TYPE_CHECKING:
     from agent_brain.states.model_trace import CallTrace, Embed

@@ -20,7 +20,7 @@ from agent_brain.common.suggest import did_you_mean
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message, Role, trusted
 from agent_brain.states import prompts
-from agent_brain.states.base import Target
+from agent_brain.states.base import Choose, RoutedState, Target
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.events import ActionRequested, Event, TextDelta
 from agent_brain.states.model_call import ModelCall, Words, correction
@@ -40,7 +40,6 @@ from agent_brain.states.output_types import (
     read_output,
     shape_of,
 )
-from agent_brain.states.routed import Choose, RoutedState
 from agent_brain.states.session_state import Notes
 from agent_brain.states.work import StreamItem
 from agent_brain.tools.action import Action

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, replace
 from datetime import datetime
+from enum import Enum
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -16,6 +17,7 @@ from pydantic import JsonValue
 from agent_brain.common.aio import CLEANUP_SECONDS, maybe_await
 from agent_brain.common.errors import FinalError
 from agent_brain.common.secrets import hide_in_result
+from agent_brain.common.values import check_count
 from agent_brain.memories.base import Memory
 from agent_brain.memories.control import SUSPENDED
 from agent_brain.memories.errors import STORE_ERRORS
@@ -24,7 +26,9 @@ from agent_brain.memories.runs.calls import uncertain
 from agent_brain.memories.runs.human_requests import EDITED, Decision, HumanRequests
 from agent_brain.memories.runs.work import Here, here, work_here
 from agent_brain.memories.tool_search import SEARCH_TOOLS, found_in
+from agent_brain.states.base import Choose, RoutedState
 from agent_brain.states.concurrency import live
+from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.events import (
     ActionFinished,
     ActionStarted,
@@ -34,10 +38,16 @@ from agent_brain.states.events import (
     SleepRequested,
     ToolProgress,
 )
-from agent_brain.states.hook_requests import ToolRequest, ToolResponse
-from agent_brain.states.hooks import Hook
+from agent_brain.states.hooks import Hook, ToolRequest, ToolResponse
 from agent_brain.states.pipeline import Pipeline, ToolPassage
-from agent_brain.states.work import NestedRun, NestedTool, Work, WorkContext, position_of
+from agent_brain.states.work import (
+    NestedRun,
+    NestedTool,
+    StreamItem,
+    Work,
+    WorkContext,
+    position_of,
+)
 from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.calling import Outcome, call_tool, fit_result, is_valid
@@ -46,6 +56,7 @@ from agent_brain.tools.errors import InputNeeded, SleepNeeded, ToolArgumentsErro
 
 if TYPE_CHECKING:
     from agent_brain.states.model_trace import CallTrace
+
 
 Report: TypeAlias = Callable[[Event], object]
 
@@ -673,3 +684,43 @@ def _refusal(why: str) -> Outcome:
 
 def _ignore(event: Event) -> None:
     """Do nothing."""
+
+
+class ActionState(RoutedState):
+    """Run all requested tool calls with the tools that the memory offers.
+
+    Calls run at once. Results are recorded in the order of the requests, in one update. An error in
+    a call becomes its result (``is_error``), and the run continues. When the step is interrupted,
+    finished calls are recorded and the others get a result that says why they did not run.
+
+    While a call needs a person's approval and has none, no call runs: the state yields
+    ``ApprovalRequested``, and the run waits to be resumed. If a tool raises ``InputNeeded``, the
+    run waits for an answer, which becomes the result; the results of other calls are kept.
+
+    A durable memory records every call before it begins, and its result: the last of a round with
+    the step. A run resumed after a crash repeats neither a call whose result is recorded nor,
+    unless the tool is ``idempotent``, one that may have taken effect.
+
+    Args:
+        on_done: The next state; None ends the run.
+        choose: Returns the next state (:class:`RoutedState`).
+        max_concurrency: Maximum number of calls that run at once; None for no maximum. Brains that
+            are called as tools are counted apart.
+    """
+
+    def __init__(
+        self,
+        on_done: Enum | None = None,
+        *,
+        choose: Choose | None = None,
+        max_concurrency: int | None = None,
+    ) -> None:
+        super().__init__(on_done, choose)
+        check_count(StateDefinitionError, "max_concurrency", max_concurrency, optional=True)
+        self.max_concurrency = max_concurrency
+
+    async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
+        """Run the calls; what happens to each streams as it happens."""
+        yield ToolRound(memory, ActionState.__name__, self.max_concurrency, ends_step=True)
+
+    run.begins_with_record = True  # type: ignore[attr-defined] # of the step before, and the calls

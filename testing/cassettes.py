@@ -11,8 +11,7 @@ from typing import Literal, Self, TypeAlias
 
 from agent_brain.memories.trace.recorded_call import RecordedCall
 from agent_brain.recording.run import without_repeated
-from agent_brain.states.aclosing import closing
-from agent_brain.states.hook_requests import ModelRequest
+from agent_brain.states.hooks import ModelRequest
 from agent_brain.states.model_trace import CallInProgress
 from agent_brain.states.models.call_data import (
     RequestReader,
@@ -27,6 +26,7 @@ from agent_brain.states.models.interception import (
     instead_of_real_calls,
     send_for_real,
 )
+from agent_brain.states.work import closing
 from agent_brain.testing.cassette_format import (
     CassetteError,
     CassetteMismatchError,

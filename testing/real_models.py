@@ -9,11 +9,11 @@ from pydantic import BaseModel
 
 from agent_brain.common.errors import AgentBrainError
 from agent_brain.memories.message import Message
-from agent_brain.states.aclosing import closing
-from agent_brain.states.hook_requests import ModelRequest
+from agent_brain.states.hooks import ModelRequest
 from agent_brain.states.models import interception
 from agent_brain.states.models.llm import LLM, Piece
 from agent_brain.states.models.resolve import as_llm
+from agent_brain.states.work import closing
 from agent_brain.tools.base import BaseTool
 
 

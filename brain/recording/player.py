@@ -19,7 +19,7 @@ from agent_brain.memories.runs.work import EMBEDDING
 from agent_brain.memories.trace.recorded_call import RecordedCall, unpack_vector
 from agent_brain.recording.run import RecordedRun, without_repeated
 from agent_brain.states.events import Position
-from agent_brain.states.hook_requests import EmbeddingRequest, ModelRequest
+from agent_brain.states.hooks import EmbeddingRequest, ModelRequest
 from agent_brain.states.model_trace import CallTrace, Embed, Send, read_request
 from agent_brain.states.models.call_data import (
     RequestReader,

@@ -20,7 +20,7 @@ from agent_brain.memories.runs.human_requests import EDITED
 from agent_brain.memories.trace.recorded_call import RecordedCall, without_bytes
 from agent_brain.memories.views.truncated_results import FULL_RESULT
 from agent_brain.states import errors
-from agent_brain.states.hook_requests import ModelRequest
+from agent_brain.states.hooks import ModelRequest
 from agent_brain.states.models.llm import LLM, ArgumentsDelta, Finish, Piece, ProviderCall, Thought
 from agent_brain.states.usage import Usage
 from agent_brain.tools.action import Action, readable

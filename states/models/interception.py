@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TypeAlias
 
-from agent_brain.states.aclosing import closing
 from agent_brain.states.errors import StateDefinitionError
-from agent_brain.states.hook_requests import ModelRequest
+from agent_brain.states.hooks import ModelRequest
 from agent_brain.states.models.llm import Piece
+from agent_brain.states.work import closing
 
 Pieces: TypeAlias = AsyncIterator[Piece]
 Send: TypeAlias = Callable[[ModelRequest], Pieces]

@@ -17,7 +17,7 @@ from agent_brain.experiments.running import case_clock
 from agent_brain.experiments.running.case_clock import CaseClock
 from agent_brain.hooks import pace
 from agent_brain.hooks.pace import Pace
-from agent_brain.states.hook_requests import ModelRequest
+from agent_brain.states.hooks import ModelRequest
 from agent_brain.states.model_stream import model_attempt
 from agent_brain.states.retry import RetryPolicy
 

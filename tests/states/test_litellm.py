@@ -24,7 +24,6 @@ from agent_brain.common.errors import EventLoopError
 from agent_brain.common.litellm import load_litellm
 from agent_brain.memories import MessagesMemory, RamJournal
 from agent_brain.memories.message import Message
-from agent_brain.states.aclosing import closing
 from agent_brain.states.errors import (
     ContextWindowError,
     LLMAuthenticationError,
@@ -40,6 +39,7 @@ from agent_brain.states.events import ResponseStarted, UsageReported
 from agent_brain.states.models.litellm.adapter import LiteLLM
 from agent_brain.states.models.llm import LLM, ArgumentsDelta, Finish, Piece, Thought
 from agent_brain.states.usage import Usage
+from agent_brain.states.work import closing
 from agent_brain.tools import Action, BaseTool, tool
 from tests.support.clock import fake_clock
 from tests.support.openai_server import (

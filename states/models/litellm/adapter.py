@@ -24,7 +24,6 @@ from agent_brain.common.secrets import model_secrets, register_secrets
 from agent_brain.common.suggest import closest
 from agent_brain.common.values import is_amount, is_count
 from agent_brain.memories.message import Message
-from agent_brain.states.aclosing import closing
 from agent_brain.states.errors import (
     LLMConnectionError,
     LLMError,
@@ -33,7 +32,7 @@ from agent_brain.states.errors import (
     LLMTimeoutError,
     StateDefinitionError,
 )
-from agent_brain.states.hook_requests import ModelRequest
+from agent_brain.states.hooks import ModelRequest
 from agent_brain.states.model_stream import model_attempt
 from agent_brain.states.models.interception import about_to_call, intercepted, real_call
 from agent_brain.states.models.litellm.attempt import PRICES, Attempt, through_pauses
@@ -48,6 +47,7 @@ from agent_brain.states.models.litellm.provider_tools import (
 from agent_brain.states.models.llm import LLM, ArgumentsDelta, Piece, Thought
 from agent_brain.states.retry import RetryPolicy
 from agent_brain.states.usage import Usage
+from agent_brain.states.work import closing
 from agent_brain.tools.base import BaseTool
 
 _TRANSIENT = (LLMRateLimitError, LLMTimeoutError, LLMConnectionError, LLMServerError)

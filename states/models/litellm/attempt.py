@@ -15,13 +15,13 @@ from agent_brain.common.litellm import connections, load_litellm, model_entry
 from agent_brain.common.text import count_tokens
 from agent_brain.memories.message import Message
 from agent_brain.memories.views.tokens import request_tokens
-from agent_brain.states.aclosing import closing
 from agent_brain.states.errors import LLMError, LLMTimeoutError
-from agent_brain.states.hook_requests import ModelRequest
+from agent_brain.states.hooks import ModelRequest
 from agent_brain.states.models.litellm.chunks import ChunkReader, StreamWatch
 from agent_brain.states.models.litellm.errors import malformed_call, no_stream, to_llm_error
 from agent_brain.states.models.llm import Finish, Piece, Thought
 from agent_brain.states.usage import Usage
+from agent_brain.states.work import closing
 
 if TYPE_CHECKING:
     from agent_brain.states.models.litellm.adapter import LiteLLM
