@@ -176,14 +176,13 @@ class ReasoningState(RoutedState):
         calls = tuple(actions)
         cause = type(self).__name__
         message = trusted(ASSISTANT, text, tool_calls=calls, cause_by=cause)
-        if self.sent_from is not None:
-            message = message.model_copy(update={"sent_from": self.sent_from})
-        if call.attachments:
-            message = message.model_copy(update={"attachments": call.attachments})
         metadata = call.metadata()
         if as_thoughts and not calls:  # text that is not the answer yet
             metadata["thought"] = True
-        return message.model_copy(update={"metadata": metadata}) if metadata else message
+        if self.sent_from is None and not call.attachments and not metadata:
+            return message
+        made = {"sent_from": self.sent_from, "attachments": call.attachments}
+        return message.model_copy(update={**made, "metadata": metadata})
 
     @property
     def on_answer(self) -> Enum | None:

@@ -45,11 +45,7 @@ def request_to_data(call: RecordedCall) -> dict[str, Any]:
 
 def tool_to_data(tool: BaseTool) -> dict[str, Any]:
     """Return what a model is told of a tool."""
-    return {
-        "name": tool.name,
-        "description": tool.description,
-        "input_schema": tool.input_schema,
-    }
+    return {"name": tool.name, **tool.to_dict()[tool.name]}
 
 
 def schema_of(output_type: type[BaseModel] | None) -> dict[str, Any] | None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.hooks import ModelRequest
 from agent_brain.states.models.llm import Piece
 from agent_brain.states.work import closing
 
+T = TypeVar("T")
 Pieces: TypeAlias = AsyncIterator[Piece]
 Send: TypeAlias = Callable[[ModelRequest], Pieces]
 """Makes a call; interceptors use :func:`send_for_real`."""
@@ -28,13 +29,17 @@ _inside: ContextVar[bool] = ContextVar("agent_brain_inside_real_call", default=F
 
 
 @contextmanager
-def before_real_calls(check: Callable[[str], None]) -> Iterator[None]:
-    """Inside, call ``check`` with the model's name before each real call; it may raise."""
-    _checks.append(check)
+def _listed(things: list[T], thing: T) -> Iterator[None]:
+    things.append(thing)
     try:
         yield
     finally:
-        _checks.remove(check)
+        things.remove(thing)
+
+
+def before_real_calls(check: Callable[[str], None]) -> AbstractContextManager[None]:
+    """Inside, call ``check`` with the model's name before each real call; it may raise."""
+    return _listed(_checks, check)
 
 
 def about_to_call(model: str) -> None:
@@ -53,14 +58,9 @@ def without_real_calls(why: str) -> Iterator[None]:
         _forbidden.reset(token)
 
 
-@contextmanager
-def instead_of_real_calls(interceptor: Interceptor) -> Iterator[None]:
+def instead_of_real_calls(interceptor: Interceptor) -> AbstractContextManager[None]:
     """Inside, let ``interceptor`` answer every real call; the innermost one is used."""
-    _interceptors.append(interceptor)
-    try:
-        yield
-    finally:
-        _interceptors.remove(interceptor)
+    return _listed(_interceptors, interceptor)
 
 
 def intercepted() -> bool:

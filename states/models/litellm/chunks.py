@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from operator import add
 from typing import Any, Self
 
 from pydantic import BaseModel, JsonValue
@@ -16,8 +18,7 @@ from agent_brain.states.models.litellm.provider_tools import (
     IMAGE,
     claude_calls,
     gemini_calls,
-    in_characters,
-    moved,
+    placed,
     response_call,
 )
 from agent_brain.states.models.llm import (
@@ -187,7 +188,11 @@ class ChunkReader:
         metadata: dict[str, JsonValue] = {**self._metadata}
         if "gemini" in self._family and "citations" in metadata:
             said = "".join(text for text in self.written if not isinstance(text, Thought))
-            metadata["citations"] = in_characters(self._metadata["citations"], said)
+            written = said.encode()  # Gemini counts bytes
+            metadata["citations"] = [
+                placed(cited, lambda place: len(written[:place].decode(errors="ignore")))
+                for cited in self._metadata["citations"]
+            ]
         return Finish(reason, self._provider_data(), metadata)
 
     def _provider_data(self) -> dict[str, JsonValue]:
@@ -430,7 +435,8 @@ class StreamWatch:
             url = f"data:image/{kind};base64,{item['result']}"
             self._reader.keep("images", [{"type": "image_url", "image_url": {"url": url}}])
         for part in item.get("content") or ():
-            cited = [moved(each, self._written) for each in part.get("annotations") or []]
+            notes = part.get("annotations") or []
+            cited = [placed(each, partial(add, self._written)) for each in notes]
             self._reader.keep("citations", cited)
             self._written += len(part.get("text") or "")
 
