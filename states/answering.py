@@ -89,15 +89,8 @@ class AnswerState(RoutedState):
                 await memory.update([self._message(request.text, request)])
             else:
                 shape = shape_of(self.output_type)
-                checks = self.checks.of(memory)
-                data = StructuredRequest(
-                    self.llm,
-                    messages,
-                    shape,
-                    growing=True,
-                    as_thoughts=self.as_thoughts,
-                    **checks,
-                )
+                checks = {"as_thoughts": self.as_thoughts, **self.checks.of(memory)}
+                data = StructuredRequest(self.llm, messages, shape, growing=True, **checks)
                 yield data
                 memory.control.output = data.output
                 text = shape.write(data.output)

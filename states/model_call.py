@@ -119,12 +119,10 @@ class ModelCall(Work):
         output_type: The shape of the data that the model is asked for; not validated here.
         words: Whether its text is ``"shown"`` to the reader, streamed as a ``"thought"``, or
             ``"hidden"``.
-        ending: The user message that is added if the messages do not end with a request.
         acts: The calls that it requests become events.
         check: Returns what is wrong with the finished response, which then goes back to the model;
             sync or async. Without it, a refusal is not an error.
         corrections: How often it may go back.
-        complaint: Begins the error when the last response is wrong too.
 
     Raises:
         LLMError: At the ``yield``: the call failed.
@@ -143,9 +141,10 @@ class ModelCall(Work):
     output: Any
     purpose: str | None = None  # what a memory makes the call for
     refusal_is_an_answer: bool = True
+    ending: str = prompts.GO_ON  # the user message that is added to what does not end with one
+    complaint: str = "The model's output could not be used"  # if the last response is wrong too
     growing: bool = False  # its output is that of the run, and is shown while it comes
     as_thoughts: bool = False  # as which it is shown
-    _by_state: bool = False
     # Of an attempt. An object with 30 attributes of its own takes a KiB more.
     _trimmed = _begun = _announced = _reported = _started = False
     _blank = ""  # white space at the beginning of the text
@@ -162,21 +161,18 @@ class ModelCall(Work):
         tools: Sequence[BaseTool] = (),
         output_type: type[BaseModel] | None = None,
         words: Words = "shown",
-        ending: str = prompts.GO_ON,
         acts: bool = False,
         check: Callable[[Any], Problem] | None = None,
         corrections: int = 1,
-        complaint: str = "The model's output could not be used",
     ) -> None:
         self.llm = self._called = llm  # a hook may have another model called
         in_form = type(messages) is prompts.Request
-        self.messages = messages if in_form else prompts.as_request(messages, ending)
+        self.messages = messages if in_form else prompts.as_request(messages, self.ending)
         self.tools = tools
         self.output_type = output_type
         self.words: Words = words
         self.acts = acts
         self.check = check
-        self.complaint = complaint
         self.corrections, self.corrected = corrections, 0
         self._makers: list[CodeType] = []  # from the function that makes it to the State.run
         frame: FrameType | None = sys._getframe(1)
@@ -255,7 +251,7 @@ class ModelCall(Work):
             kept["provider_data"] = clean_json(dict(finish.provider_data))
         return kept
 
-    def check_refusal(self, *, words_are_an_answer: bool = True) -> None:
+    def check_refusal(self) -> None:
         """Raise if the model declined to answer.
 
         Raises:
@@ -265,7 +261,7 @@ class ModelCall(Work):
         reason = None if self.finish is None else self.finish.reason
         if reason not in ("refusal", "content_filter") or self.actions:
             return
-        if self.text.strip() and (words_are_an_answer or reason == "content_filter"):
+        if self.text.strip() and (self.refusal_is_an_answer or reason == "content_filter"):
             return
         raise LLMRefusalError(reason, output=self.text, model=self._called.model)
 
@@ -315,7 +311,7 @@ class ModelCall(Work):
                 for event in self._end():
                     yield event
                 if self.finish is not None and self.check is not None:
-                    self.check_refusal(words_are_an_answer=self.refusal_is_an_answer)
+                    self.check_refusal()
                 problem = None if self.check is None else self.check(self)
                 messages = None if problem is None else await self._correction(problem, context)
                 if self.growing and self._watched:
