@@ -154,7 +154,8 @@ def _loggers() -> Iterator[None]:
 
     def guarded(method: Callable[[logging.Logger, Any], None]) -> Callable[..., None]:
         def change(logger: logging.Logger, value: Any) -> None:
-            by_litellm = threading.get_ident() == thread and _caller() == _NAME
+            caller = str(sys._getframe(1).f_globals.get("__name__", "")).partition(".")[0]
+            by_litellm = threading.get_ident() == thread and caller == _NAME
             if not by_litellm or logger.name.startswith("LiteLLM"):
                 method(logger, value)
 
@@ -166,11 +167,6 @@ def _loggers() -> Iterator[None]:
             stack.callback(_put_back, logging.Logger, name, vars(logging.Logger).get(name))
             setattr(logging.Logger, name, guarded(method))
         yield
-
-
-def _caller() -> str:
-    """Return the package of the caller's caller."""
-    return str(sys._getframe(2).f_globals.get("__name__", "")).partition(".")[0]
 
 
 def _put_back(owner: type, name: str, value: object) -> None:

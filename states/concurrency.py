@@ -21,11 +21,7 @@ from agent_brain.common.aio import in_trio, is_stray_cancellation
 from agent_brain.common.pool import work_off
 from agent_brain.common.values import check_count
 from agent_brain.memories.runs.work import work_here
-from agent_brain.states.errors import (
-    LimitReachedError,
-    StateCancelledError,
-    StateDefinitionError,
-)
+from agent_brain.states.errors import LimitReachedError, StateCancelledError, StateDefinitionError
 from agent_brain.states.events import Event
 from agent_brain.states.work import Work, WorkContext, perform, position_of, run_of
 from agent_brain.tools.stubborn import ended_when_cancelled

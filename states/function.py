@@ -51,11 +51,7 @@ class FunctionState(RoutedState):
     """
 
     def __init__(
-        self,
-        function: StateFunction,
-        *,
-        on_done: Enum | None = None,
-        choose: Choose | None = None,
+        self, function: StateFunction, *, on_done: Enum | None = None, choose: Choose | None = None
     ) -> None:
         if not is_state_function(function):
             raise StateDefinitionError(

@@ -35,11 +35,7 @@ from agent_brain.memories.message import CUT_REASONS, Attachment, Message
 from agent_brain.memories.runs.work import current_work, work_here
 from agent_brain.memories.views.tokens import request_tokens
 from agent_brain.states import prompts
-from agent_brain.states.errors import (
-    ContextWindowError,
-    LLMRefusalError,
-    MalformedOutputError,
-)
+from agent_brain.states.errors import ContextWindowError, LLMRefusalError, MalformedOutputError
 from agent_brain.states.events import (
     NOWHERE,
     ActionDelta,

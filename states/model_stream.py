@@ -250,21 +250,17 @@ class _Whole:
         self, changed: ModelResponse, *, held: bool, failed: bool
     ) -> Iterator[Piece | Replaced]:
         """Yield what is left to stream once the hooks have made ``changed`` of the response."""
-        same = changed is self.response
-        if held or not self.pieces:
-            yield from self.pieces if same else self._of_hook(changed)
-        elif not same:
+        if changed is self.response:
+            yield from self.pieces if held or not self.pieces else ()
+        elif held or not self.pieces:
+            for piece in _pieces_of(changed, self.finish_of(changed)):
+                said = type(piece) is str and not self.pieces  # and no model was called
+                yield from _WORDS.findall(str(piece)) if said else (piece,)
+        else:
             yield Replaced(changed, self.finish_of(changed), failed)
         usage = self.usage if changed.usage is None else changed.usage
         if usage is not None:
             yield usage
-
-    def _of_hook(self, changed: ModelResponse) -> Iterator[Piece]:
-        for piece in _pieces_of(changed, self.finish_of(changed)):
-            if type(piece) is str and not self.pieces:  # no model was called
-                yield from _WORDS.findall(piece)
-            else:
-                yield piece
 
     @cached_property
     def response(self) -> ModelResponse:

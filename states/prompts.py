@@ -269,29 +269,20 @@ def without_oldest(messages: Sequence[Message]) -> list[Message] | None:
     Returns:
         None if nothing may be left out.
     """
-    groups = _groups(messages)
+    groups: list[list[Message]] = []
+    for members in group(messages):  # a result written as text belongs to what asked for it
+        if groups and members[0].cause_by == RESULT_AS_TEXT:
+            groups[-1] += members
+        else:
+            groups.append(members)
     goal = next((m for m in reversed(messages) if m.role is Role.USER and m.cause_by is None), None)
     sizes = [sum(message_tokens(m, count_tokens) for m in members) for members in groups]
     left, most = sum(sizes), sum(sizes) // 2
     kept: list[Message] = []
     for members, size in zip(groups, sizes, strict=True):
-        if left > most and members is not groups[-1] and not _must_stay(members, goal):
+        stays = any(m.role is Role.SYSTEM or m.pinned or m is goal for m in members)
+        if left > most and members is not groups[-1] and not stays:
             left -= size
         else:
             kept += members
     return kept if len(kept) < len(messages) else None
-
-
-def _groups(messages: Sequence[Message]) -> list[list[Message]]:
-    """Return groups; results that are written as text belong to the message that asked for them."""
-    groups: list[list[Message]] = []
-    for members in group(messages):
-        if groups and members[0].cause_by == RESULT_AS_TEXT:
-            groups[-1] += members
-        else:
-            groups.append(members)
-    return groups
-
-
-def _must_stay(members: Sequence[Message], goal: Message | None) -> bool:
-    return any(m.role is Role.SYSTEM or m.pinned or m is goal for m in members)

@@ -29,11 +29,7 @@ class RetryPolicy:
     max_wait: float = 60.0
 
     def wait(
-        self,
-        done: int,
-        asked: float | None = None,
-        *,
-        draw: Callable[[], float] = random.random,
+        self, done: int, asked: float | None = None, *, draw: Callable[[], float] = random.random
     ) -> float | None:
         """Return the seconds to wait before the next retry; None for no retry.
 

@@ -355,7 +355,16 @@ class LiteLLM(LLM):
         if asked.tools or self.provider_tools:
             served = wire_tools(self.model, self.provider, self.provider_tools)
             own = self.params.get("tools") or ()
-            request["tools"] = [*own, *served, *map(_to_function, asked.tools)]
+            functions = (
+                {
+                    "name": tool.name,
+                    "description": tool.description,
+                    "parameters": tool.input_schema,
+                }
+                for tool in asked.tools
+            )
+            called = ({"type": "function", "function": function} for function in functions)
+            request["tools"] = [*own, *served, *called]
         if asked.output_type is not None and self._schema:
             request["response_format"] = response_format(asked.output_type)
         if self.cache_prompt and self.provider in _MARKED and "gemini" not in self.model:
@@ -375,17 +384,6 @@ class LiteLLM(LLM):
 
     def __repr__(self) -> str:
         return f"LiteLLM({self.model!r})"
-
-
-def _to_function(tool: BaseTool) -> dict[str, Any]:
-    return {
-        "type": "function",
-        "function": {
-            "name": tool.name,
-            "description": tool.description,
-            "parameters": tool.input_schema,
-        },
-    }
 
 
 _PARAMETERS = frozenset(

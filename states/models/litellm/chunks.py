@@ -77,7 +77,8 @@ class ChunkReader:
         self._paused = False
         self._reasoning: list[str] = []
         self._half_text = self._half_thought = ""
-        self._thinking = _Thinking()
+        self._thoughts: list[str] = []  # of the block of thinking that has no signature yet
+        self._blocks: list[JsonValue] = []  # that the provider has signed
         self._calls: list[_CallParts] = []
         self._open: dict[int, _CallParts] = {}
 
@@ -107,7 +108,7 @@ class ChunkReader:
         for call in delta.tool_calls or ():
             pieces += self._add(call)
         if blocks := _get(delta, "thinking_blocks"):
-            self._thinking.add(blocks)
+            self._add_thinking(blocks)
         fields = _get(delta, "provider_specific_fields")
         if isinstance(fields, dict):
             self._read_fields(fields)
@@ -197,8 +198,8 @@ class ChunkReader:
 
     def _provider_data(self) -> dict[str, JsonValue]:
         message = dict(self._message)
-        if self._thinking.blocks:
-            message["thinking_blocks"] = self._thinking.blocks
+        if self._blocks:
+            message["thinking_blocks"] = self._blocks
         if self._reasoning and self._family.partition(" ")[0] in _WANT_REASONING:
             message["reasoning_content"] = "".join(self._reasoning)
         served: list[JsonValue] = [
@@ -209,6 +210,21 @@ class ChunkReader:
         data: dict[str, JsonValue] = {MESSAGE: message, CALLS: self._signatures, SERVED: served}
         data = {name: value for name, value in data.items() if value}
         return {ORIGIN: self._family, **data} if data else {}
+
+    def _add_thinking(self, fragments: Iterable[Mapping[str, Any]]) -> None:
+        """Assemble blocks of thinking that the provider signed."""
+        for fragment in fragments:
+            if fragment.get("type") == "redacted_thinking":
+                self._blocks.append({"type": "redacted_thinking", "data": fragment.get("data")})
+                continue
+            text, signature = fragment.get("thinking") or "", fragment.get("signature")
+            if not signature:
+                self._thoughts.append(text)
+                continue
+            before = "".join(self._thoughts)  # a signature ends a block, and may repeat all of it
+            self._thoughts.clear()
+            thinking = text if text.startswith(before) else before + text
+            self._blocks.append({"type": "thinking", "thinking": thinking, "signature": signature})
 
     def _add(self, delta: Any) -> Iterable[ArgumentsDelta]:
         """Keep a fragment of a call; return what has come of its arguments."""
@@ -265,30 +281,6 @@ class _CallParts:
             return _arguments(self.text)
         except (ValueError, RecursionError):
             return {}
-
-
-class _Thinking:
-    """Assembles blocks of thinking that the provider signed."""
-
-    __slots__ = ("_parts", "blocks")
-
-    def __init__(self) -> None:
-        self.blocks: list[JsonValue] = []
-        self._parts: list[str] = []
-
-    def add(self, fragments: Iterable[Mapping[str, Any]]) -> None:
-        for fragment in fragments:
-            if fragment.get("type") == "redacted_thinking":
-                self.blocks.append({"type": "redacted_thinking", "data": fragment.get("data")})
-                continue
-            text, signature = fragment.get("thinking") or "", fragment.get("signature")
-            if not signature:
-                self._parts.append(text)
-                continue
-            before = "".join(self._parts)  # a signature ends a block, and may repeat all of it
-            self._parts = []
-            thinking = text if text.startswith(before) else before + text
-            self.blocks.append({"type": "thinking", "thinking": thinking, "signature": signature})
 
 
 def _get(model: Any, name: str) -> Any:
