@@ -77,6 +77,7 @@ class Shape(Generic[T]):
         name: Its name in prompts and errors.
         model: The pydantic model for the model port.
         members: The members of a union of several objects, by name; else empty.
+        is_object: Whether its JSON is an object, and not a field ``value`` of one.
 
     Args:
         output_type: The type.
@@ -91,7 +92,7 @@ class Shape(Generic[T]):
         self.name = output_type.__name__ if plain else str(output_type).replace("typing.", "")
         self.model: type[BaseModel]
         self._value: Callable[[Any], Any] = lambda model: model
-        self._wrapped = False
+        self.is_object = True
         try:
             if isinstance(output_type, str | BaseModel) or output_type is None:
                 raise TypeError("it is a value, not a type")
@@ -108,7 +109,7 @@ class Shape(Generic[T]):
             elif "properties" not in found and found.get("type") != "object":
                 self.model = make(value=(output_type, ...))
                 self._value = attrgetter("value")
-                self._wrapped = True
+                self.is_object = False
             elif isinstance(output_type, type) and issubclass(output_type, BaseModel):
                 self.model = output_type
             else:
@@ -156,7 +157,7 @@ class Shape(Generic[T]):
                 return self._from_json(json.dumps(value))
             except ValidationError as error:
                 wrong = wrong or error
-        if wrong is None and self._wrapped and text.strip():
+        if wrong is None and not self.is_object and text.strip():
             for scalar in _scalars_in(text):
                 try:
                     return self._from_scalar(scalar)
@@ -170,7 +171,7 @@ class Shape(Generic[T]):
         An object of a union whose data would be read as another member is written with its name.
         """
         written = self._adapter.dump_json(value, by_alias=True).decode()
-        name = next((n for n, each in self.members.items() if each.kind is type(value)), None)
+        name = next((n for n, each in self.members.items() if each.type is type(value)), None)
         if name is not None and type(self._validated(written)) is not type(value):
             return f'{{"type":{json.dumps(name)},"value":{written}}}'
         if not written.startswith('"'):
@@ -193,11 +194,10 @@ class Shape(Generic[T]):
         Args:
             member: The member of the union, if the text is of that alone.
         """
-        if member is None:
-            wrapped = self._wrapped or bool(self.members)
-            return PartialReader(self.schema, wrapped=wrapped, secrets=self._secrets)
-        chosen = self.members[member]
-        return PartialReader(chosen.schema, wrapped=not chosen.is_object, secrets=self._secrets)
+        if member is not None:
+            return self.members[member].partial()
+        wrapped = not self.is_object or bool(self.members)
+        return PartialReader(self.schema, wrapped=wrapped, secrets=self._secrets)
 
     def restore(self, value: Any, class_name: str | None = None) -> T:
         """Return the value of stored JSON data; a value of the type is returned unchanged.
@@ -210,11 +210,11 @@ class Shape(Generic[T]):
             ValidationError: It is not of the type.
         """
         member = self.members.get(name_of(class_name or ""))
-        kinds = (each.kind for each in self.members.values()) if self.members else (self.type,)
+        kinds = (each.type for each in self.members.values()) if self.members else (self.type,)
         is_value = class_name in (None, type(value).__name__)  # and not JSON of it
         if is_value and any(_holds(kind, value) for kind in kinds):
             return cast(T, value)
-        adapter = self._adapter if member is None else member.adapter
+        adapter = self._adapter if member is None else member._adapter
         data = to_json(value, by_alias=True, fallback=str)
         try:
             return cast(T, adapter.validate_json(data, by_alias=True, by_name=True))
@@ -248,20 +248,25 @@ class Shape(Generic[T]):
             raise _invalid(self.name, text, "finite_number", what) from error
         return value
 
-    def read_args(self, args: dict[str, Any], member: str | None = None) -> T:
-        """Return the value in the arguments of a call of an output tool.
+    def from_data(self, data: Any, member: str | None = None) -> T:
+        """Return the value of JSON data, such as the arguments of a call of an output tool.
 
         Args:
-            args: The arguments.
-            member: The member of the union that was called.
+            data: The data.
+            member: The member of the union that it is of, if that is known.
 
         Raises:
-            ValidationError: They do not fit.
+            ValidationError: It does not fit.
         """
-        text = json.dumps(args)
-        if member is None:
-            return self._from_json(text)
-        return self._finite(self.members[member].read(args), text)
+        shape = self if member is None else self.members[member]
+        return cast(T, shape._from_json(json.dumps(data)))
+
+    def unknown_fields(self, data: Any) -> list[str]:
+        """Return the fields in ``data`` that the type does not have."""
+        schema = resolved(self.schema)
+        closed = self.is_object and not schema.get("additionalProperties")
+        fields = schema.get("properties", {})
+        return [k for k in data if k not in fields] if closed and isinstance(data, dict) else []
 
     def _validated(self, text: str) -> T:
         if self.members:
@@ -274,7 +279,7 @@ class Shape(Generic[T]):
             model = self.model.model_validate_json(text)
             return cast(T, self._value(well_named(self.name, model, from_json(text))))
         except ValidationError as error:
-            if not self._wrapped:
+            if self.is_object:
                 raise
             try:
                 bare_value = self._adapter.validate_json(text)
@@ -343,52 +348,7 @@ def _invalid(name: str, data: Any, kind: LiteralString, *problems: str) -> Valid
     return ValidationError.from_exception_data(name, details)
 
 
-class Member:
-    """A member of a union.
-
-    Attributes:
-        adapter: Validates data of it.
-        kind: The type.
-        name: Its name.
-        schema: The JSON Schema of an object with it: of itself, or with the field ``value``.
-
-    Args:
-        name: Its name.
-        kind: The type.
-    """
-
-    def __init__(self, name: str, kind: Any) -> None:
-        self.name = name
-        self.kind = kind
-        self.adapter: TypeAdapter[Any] = TypeAdapter(kind)
-        schema = resolved(self.adapter.json_schema())
-        self.is_object = schema.get("type") == "object"
-        self._properties = schema.get("properties", {})
-        self._open = not self.is_object or bool(schema.get("additionalProperties"))
-        if not self.is_object:
-            definitions = schema.pop("$defs", {})
-            schema = {"type": "object", "properties": {"value": schema}, "required": ["value"]}
-            schema |= {"$defs": definitions} if definitions else {}
-        self.schema: dict[str, Any] = schema
-
-    def read(self, data: Any) -> Any:
-        """Return the value of JSON data; that of a type without fields may stand in ``value``.
-
-        Raises:
-            ValidationError: It does not fit.
-        """
-        if not self.is_object and isinstance(data, dict) and data.keys() == {"value"}:
-            data = data["value"]
-        return well_named(self.name, self.adapter.validate_json(json.dumps(data)), data)
-
-    def unknown_fields(self, data: Any) -> list[str]:
-        """Return the fields in ``data`` that the type does not have."""
-        if self._open or not isinstance(data, dict):
-            return []
-        return [key for key in data if key not in self._properties]
-
-
-def members_of(kind: Any) -> dict[str, Member]:
+def members_of(kind: Any) -> dict[str, Shape[Any]]:
     """Return the members of a union with at least two types of objects, by name; else nothing.
 
     A union with a discriminator says itself which member data is.
@@ -399,16 +359,14 @@ def members_of(kind: Any) -> dict[str, Member]:
             return {}
     if get_origin(kind) not in (typing.Union, types.UnionType):
         return {}
-    members: dict[str, Member] = {}
+    members: dict[str, Shape[Any]] = {}
     for part in get_args(kind):
         name = name_of(part)
-        if name in members:
-            name = f"{name}_{len(members) + 1}"
-        members[name] = Member(name, part)
+        members[f"{name}_{len(members) + 1}" if name in members else name] = shape_of(part)
     return members if sum(member.is_object for member in members.values()) > 1 else {}
 
 
-def choose(name: str, members: Mapping[str, Member], data: Any) -> Any:
+def choose(name: str, members: Mapping[str, Shape[Any]], data: Any) -> Any:
     """Return the value of ``data``, which names its member, or fits one without unknown fields.
 
     Args:
@@ -420,18 +378,18 @@ def choose(name: str, members: Mapping[str, Member], data: Any) -> Any:
         ValidationError: It fits none of them; with the errors of the named one, or of each.
     """
     if isinstance(data, dict) and data.keys() == {"type", "value"} and data["type"] in members:
-        return members[data["type"]].read(data["value"])
+        return members[data["type"]].from_data(data["value"])
     if isinstance(data, dict) and data.keys() == {"value"}:
         data = data["value"]
     problems: list[str] = []
-    for member in members.values():
+    for label, member in members.items():
         if unknown := member.unknown_fields(data):
-            problems.append(f"{member.name}: it has no field {', '.join(map(repr, unknown))}")
+            problems.append(f"{label}: it has no field {', '.join(map(repr, unknown))}")
             continue
         try:
-            return member.read(data)
+            return member.from_data(data)
         except ValidationError as error:
-            problems += (f"{member.name}: {line}" for line in error_lines(error))
+            problems += (f"{label}: {line}" for line in error_lines(error))
     names = ", ".join(map(repr, members))
     what = f'name one of {names} in "type", and give its data in "value" ({"; ".join(problems)})'
     raise _invalid(name, data, "no_member", what)
@@ -482,7 +440,7 @@ class OutputTool(BaseTool):
     def __init__(self, shape: Shape[Any], member: str | None = None) -> None:
         name = OUTPUT_NAME if member is None else f"{OUTPUT_NAME}_{member}"
         what = shape.name if member is None else member
-        schema = resolved(shape.schema) if member is None else shape.members[member].schema
+        schema = resolved((shape if member is None else shape.members[member]).schema)
         super().__init__(name, f"Give the final answer of the task: {what}.", schema)
         self.shape = shape
         self.member = member
@@ -533,7 +491,7 @@ def read_output(calls: list[Action], tools: dict[str, OutputTool]) -> tuple[Any,
         return None, f"the arguments of {call.name!r} are not a JSON object"
     try:
         tool = tools[call.name]
-        return tool.shape.read_args(call.args, tool.member), None
+        return tool.shape.from_data(call.args, tool.member), None
     except ValidationError as error:
         return None, "; ".join(error_lines(error, "the answer"))
 
