@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
+from functools import partial
 from typing import TypeAlias, TypeVar
 
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.hooks import ModelRequest
 from agent_brain.states.models.llm import Piece
-from agent_brain.states.work import closing
+from agent_brain.states.pipeline import surrounded
 
 T = TypeVar("T")
 Pieces: TypeAlias = AsyncIterator[Piece]
@@ -49,13 +50,17 @@ def about_to_call(model: str) -> None:
 
 
 @contextmanager
-def without_real_calls(why: str) -> Iterator[None]:
-    """Inside, in this task and the tasks that it starts, refuse real calls; ``why`` says why."""
-    token = _forbidden.set(why)
+def _set(variable: ContextVar[T], value: T) -> Iterator[None]:
+    token = variable.set(value)
     try:
         yield
     finally:
-        _forbidden.reset(token)
+        variable.reset(token)
+
+
+def without_real_calls(why: str) -> AbstractContextManager[None]:
+    """Inside, in this task and the tasks that it starts, refuse real calls; ``why`` says why."""
+    return _set(_forbidden, why)
 
 
 def instead_of_real_calls(interceptor: Interceptor) -> AbstractContextManager[None]:
@@ -78,15 +83,6 @@ def real_call(request: ModelRequest, send: Send) -> Pieces:
     return _interceptors[-1](request, send) if intercepted() else send(request)
 
 
-async def send_for_real(request: ModelRequest, send: Send) -> Pieces:
+def send_for_real(request: ModelRequest, send: Send) -> Pieces:
     """Make the call, for interceptors that let it pass."""
-    async with closing(send(request)) as pieces:
-        while True:
-            token = _inside.set(True)  # set while the adapter works, not while the consumer does
-            try:
-                piece = await anext(pieces, None)
-            finally:
-                _inside.reset(token)
-            if piece is None:
-                return
-            yield piece
+    return surrounded(send(request), partial(_set, _inside, value=True))
