@@ -318,7 +318,7 @@ class ToolRound(Work):
         if self._durable and (begun or known):
             for call in known:
                 self._note_finished(call)
-            await self._write_calls(None, begun, known=bool(known))
+            await self._write_calls(begun, changed=True)
         for call in self._nested:
             report(ActionStarted(call.action))
         for call in known:
@@ -341,14 +341,15 @@ class ToolRound(Work):
         while begun:
             call = begun.pop(0)
             await self._run_one(call)
-            finished = call if call.outcome is not None else None
+            finished = call.outcome is not None
             following, todo[:1] = todo[:1], []
-            if self._durable and finished and self._is_last(call):
-                self._note_finished(call)  # it is written with the step
-            elif self._durable:
-                await self._write_calls(finished, following)
+            if self._durable:
+                if finished and call.action.id in self.control.pending:
+                    self._note_finished(call)  # else it was deleted while it ran
+                if not (finished and self._is_last(call)):  # which is written with the step
+                    await self._write_calls(following, changed=finished)
             begun += following
-            if finished is not None:
+            if finished:
                 self._report(self._finished(call))
 
     def _is_last(self, call: _Call) -> bool:
@@ -365,23 +366,13 @@ class ToolRound(Work):
         self.control.pending[call.action.id].uncounted = True
 
     async def _write_calls(
-        self,
-        finished: _Call | None,
-        begun: Sequence[_Call] = (),
-        *,
-        continue_: bool = False,
-        known: bool = False,
+        self, begun: Sequence[_Call], *, changed: bool = False, continue_: bool = False
     ) -> None:
-        """Record the result of a call and, in the same write, which calls begin next."""
-        if not self._durable:
-            return
-        control = self.control
-        if finished is not None and finished.action.id in control.pending:
-            # else it was deleted while it ran
-            self._note_finished(finished)
-        control.begin_calls([call.action for call in begun], continue_=continue_)
-        if begun or known or finished is not None:
-            await self.memory.record()
+        """Record what has changed and, in the same write, which calls begin next."""
+        if self._durable:
+            self.control.begin_calls([call.action for call in begun], continue_=continue_)
+            if begun or changed:
+                await self.memory.record()
 
     async def _run_one(self, call: _Call) -> None:
         """Run a call; it has no outcome if it waits for a person's answer or for a time."""
@@ -550,8 +541,8 @@ class ToolRound(Work):
             run.call_id = action.id
             await stack.enter_async_context(run.memory)
         kept = [call for call, run in self._runs.items() if run.memory.lasting]
-        await self._write_calls(None, kept, continue_=True)
-        await self._write_calls(None, [call for call in self._nested if call not in kept])
+        await self._write_calls(kept, continue_=True)
+        await self._write_calls([call for call in self._nested if call not in kept])
         for call in self._nested:
             call.begun = True
 
@@ -573,7 +564,9 @@ class ToolRound(Work):
                 await self._leave_hooks(call.passage, call, call.outcome)
             except Exception as failed:  # a branch that ends cannot raise it
                 self._failed = self._failed or failed
-        await self._write_calls(call)
+        if self._durable and action.id in self.control.pending:
+            self._note_finished(call)  # else it was deleted while it ran
+        await self._write_calls((), changed=True)
         return [self._finished(call)]
 
     def _message(self, call: _Call) -> Message:
