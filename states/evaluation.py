@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from enum import Enum
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 from pydantic import BaseModel, Field
 
@@ -207,7 +207,23 @@ class Reflection(BaseModel, frozen=True):
     remark: str = Field(default="", description="what to do differently; empty if on track")
 
 
-class ReflectionState(RoutedState):
+class _ReflectingState(RoutedState):
+    default: ClassVar[prompts.Prompt]
+
+    def __init__(
+        self,
+        llm: LLM | str,
+        *,
+        on_done: Enum | None = None,
+        choose: Choose | None = None,
+        prompt: prompts.Prompt | None = None,
+    ) -> None:
+        super().__init__(on_done, choose)
+        self.llm = as_llm(llm)
+        self.prompt = prompts.checked(self.default if prompt is None else prompt)
+
+
+class ReflectionState(_ReflectingState):
     """Judge the last step and give feedback.
 
     A remark is recorded as a user message, the last one that the next model call sees, and streams
@@ -220,17 +236,7 @@ class ReflectionState(RoutedState):
         prompt: The system prompt.
     """
 
-    def __init__(
-        self,
-        llm: LLM | str,
-        *,
-        on_done: Enum | None = None,
-        choose: Choose | None = None,
-        prompt: prompts.Prompt = REFLECTION,
-    ) -> None:
-        super().__init__(on_done, choose)
-        self.llm = as_llm(llm)
-        self.prompt = prompts.checked(prompt)
+    default = REFLECTION
 
     async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
         """Judge the step, and record the remark if there is one."""
@@ -244,7 +250,7 @@ class ReflectionState(RoutedState):
             await memory.update([Message.user(remark, cause_by=type(self).__name__)])
 
 
-class SelfReflectionState(RoutedState):
+class SelfReflectionState(_ReflectingState):
     """Turn a failed attempt into a lesson for the next (Shinn et al. 2023, "verbal reinforcement").
 
     The lesson is recorded as a user's message that ends by asking for another attempt, so every
@@ -257,17 +263,7 @@ class SelfReflectionState(RoutedState):
         prompt: The system prompt.
     """
 
-    def __init__(
-        self,
-        llm: LLM | str,
-        *,
-        on_done: Enum | None = None,
-        choose: Choose | None = None,
-        prompt: prompts.Prompt = SELF_REFLECTION,
-    ) -> None:
-        super().__init__(on_done, choose)
-        self.llm = as_llm(llm)
-        self.prompt = prompts.checked(prompt)
+    default = SELF_REFLECTION
 
     async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
         """Reflect on the last evaluated attempt."""

@@ -391,11 +391,11 @@ class StreamWatch:
                 self.refusal += getattr(delta, "refusal", None) or ""
                 if type(getattr(delta, "content", None)) is not str:
                     _mend(delta)
-        usage = getattr(chunk, "usage", None)
-        for counted in (usage, *(getattr(usage, name, None) for name in _DETAILS)):
-            for name in _COUNTS:
-                if isinstance(count := getattr(counted, name, None), float):
-                    setattr(counted, name, round(count))
+        if (usage := getattr(chunk, "usage", None)) is not None:
+            for counted in (usage, *(getattr(usage, name, None) for name in _DETAILS)):
+                for name in _COUNTS:
+                    if isinstance(count := getattr(counted, name, None), float):
+                        setattr(counted, name, round(count))
         return chunk
 
     def __getattr__(self, name: str) -> Any:
