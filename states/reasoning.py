@@ -31,7 +31,6 @@ from agent_brain.states.output_types import (
     OUTPUT_NAME,
     Check,
     Checks,
-    OutputTool,
     OutputType,
     Problem,
     check_names,
@@ -124,8 +123,7 @@ class ReasoningState(RoutedState):
         words: Words = "thought" if as_thoughts else "shown"
         if self._outputs and native:
             check_names(self._outputs, [tool.name for tool in tools])
-            answering = _AgentCall(self.llm, messages, tools, self._outputs, words)
-            answering.check_by(self.checks, memory)
+            answering = _AgentCall(self, memory, messages, tools, words)
             yield answering
             if answering.answered:
                 yield await self._answer(memory, answering)
@@ -221,25 +219,20 @@ class _AgentCall(ModelCall):
 
     def __init__(
         self,
-        llm: LLM,
+        state: ReasoningState,
+        memory: Memory,
         messages: Sequence[Message],
         tools: Sequence[BaseTool],
-        outputs: dict[str, OutputTool],
         words: Words,
     ) -> None:
-        offered = (*tools, *outputs.values())
-        check = _AgentCall._read
-        super().__init__(llm, messages, tools=offered, words=words, acts=True, check=check)
-        self._outputs = outputs
-        self._check: Callable[[Any], Problem] | None = None
+        self._outputs = outputs = state._outputs
+        offered, check = (*tools, *outputs.values()), _AgentCall._read
+        super().__init__(state.llm, messages, tools=offered, words=words, acts=True, check=check)
         self.refused = []
         self._names = {tool.name for tool in tools}
-
-    def check_by(self, checks: Checks, memory: Memory) -> None:
-        """Check the data, and continue to count what was refused in the run."""
-        self.corrections = checks.corrections
-        self._check = checks.of(memory)["check"]
-        if self._check is not None:
+        self._check: Callable[[Any], Problem] | None = state.checks.of(memory)["check"]
+        self.corrections = state.checks.corrections
+        if self._check is not None:  # it counts what was refused in the whole run
             self.corrections = max(self.corrections - Refusals.read(memory).count, 0)
 
     async def record_refusals(self, memory: Memory) -> None:
