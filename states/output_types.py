@@ -188,14 +188,8 @@ class Shape(Generic[T]):
             return "unmarked"  # pydantic.Secret[…], which the JSON Schema does not tell
         return "marked" if '"writeOnly": true' in self.schema_text else "none"
 
-    def partial(self, member: str | None = None) -> PartialReader:
-        """Return a reader of a value whose text has not all come.
-
-        Args:
-            member: The member of the union, if the text is of that alone.
-        """
-        if member is not None:
-            return self.members[member].partial()
+    def partial(self) -> PartialReader:
+        """Return a reader of a value whose text has not all come."""
         wrapped = not self.is_object or bool(self.members)
         return PartialReader(self.schema, wrapped=wrapped, secrets=self._secrets)
 
@@ -248,18 +242,13 @@ class Shape(Generic[T]):
             raise _invalid(self.name, text, "finite_number", what) from error
         return value
 
-    def from_data(self, data: Any, member: str | None = None) -> T:
+    def from_data(self, data: Any) -> T:
         """Return the value of JSON data, such as the arguments of a call of an output tool.
-
-        Args:
-            data: The data.
-            member: The member of the union that it is of, if that is known.
 
         Raises:
             ValidationError: It does not fit.
         """
-        shape = self if member is None else self.members[member]
-        return cast(T, shape._from_json(json.dumps(data)))
+        return self._from_json(json.dumps(data))
 
     def unknown_fields(self, data: Any) -> list[str]:
         """Return the fields in ``data`` that the type does not have."""
@@ -433,17 +422,15 @@ class OutputTool(BaseTool):
     """A tool that takes the answer; it is offered to a model and never run.
 
     Args:
-        shape: The type of the answer.
-        member: The member of a union that it takes; None for the whole type.
+        name: Its name.
+        what: What it takes, in words.
+        shape: The type of what it takes.
     """
 
-    def __init__(self, shape: Shape[Any], member: str | None = None) -> None:
-        name = OUTPUT_NAME if member is None else f"{OUTPUT_NAME}_{member}"
-        what = shape.name if member is None else member
-        schema = resolved((shape if member is None else shape.members[member]).schema)
+    def __init__(self, name: str, what: str, shape: Shape[Any]) -> None:
+        schema = resolved(shape.schema)
         super().__init__(name, f"Give the final answer of the task: {what}.", schema)
         self.shape = shape
-        self.member = member
 
     def validate(self, args: Mapping[str, Any]) -> dict[str, Any]:
         """Return ``args``, which :func:`read_output` validates."""
@@ -460,8 +447,10 @@ class OutputTool(BaseTool):
 
 def output_tools(shape: Shape[Any]) -> dict[str, OutputTool]:
     """Return the tools for an output type by name: one for each member of a union of objects."""
-    made = [OutputTool(shape, member) for member in shape.members or (None,)]
-    return {tool.name: tool for tool in made}
+    if not shape.members:
+        return {OUTPUT_NAME: OutputTool(OUTPUT_NAME, shape.name, shape)}
+    named = {f"{OUTPUT_NAME}_{name}": name for name in shape.members}
+    return {name: OutputTool(name, what, shape.members[what]) for name, what in named.items()}
 
 
 def check_names(outputs: Iterable[str], offered: Iterable[str]) -> None:
@@ -490,8 +479,7 @@ def read_output(calls: list[Action], tools: dict[str, OutputTool]) -> tuple[Any,
     if call.unparsed is not None:
         return None, f"the arguments of {call.name!r} are not a JSON object"
     try:
-        tool = tools[call.name]
-        return tool.shape.from_data(call.args, tool.member), None
+        return tools[call.name].shape.from_data(call.args), None
     except ValidationError as error:
         return None, "; ".join(error_lines(error, "the answer"))
 

@@ -226,6 +226,7 @@ class _AgentCall(ModelCall):
         words: Words,
     ) -> None:
         self._outputs = outputs = state._outputs
+        self._shape = shape_of(state.output_type)
         offered, check = (*tools, *outputs.values()), _AgentCall._read
         super().__init__(state.llm, messages, tools=offered, words=words, acts=True, check=check)
         self.refused = []
@@ -262,7 +263,7 @@ class _AgentCall(ModelCall):
         if tool is None:
             return super()._show_arguments(piece)
         if self._partial is None:
-            self._partial, self._answer_id = tool.shape.partial(tool.member), piece.id
+            self._partial, self._answer_id = tool.shape.partial(), piece.id
         return self._grow(piece.text) if piece.id == self._answer_id else ()
 
     def _take_back_call(self, call_id: str, name: str) -> Iterable[Event]:
@@ -271,8 +272,7 @@ class _AgentCall(ModelCall):
         return self._settle(used=False) if call_id == self._answer_id else ()
 
     def _output_data(self) -> Any:
-        shape = next(iter(self._outputs.values())).shape
-        return shape.to_data(self.output) if self.answered else None
+        return self._shape.to_data(self.output) if self.answered else None
 
     def _read(self) -> Problem:
         """Read the answer; with other calls beside it, these run and the model is asked again."""
