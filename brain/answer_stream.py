@@ -8,7 +8,7 @@ from typing import Self
 from anyio.abc import AsyncResource
 
 from agent_brain.run import Run
-from agent_brain.states.background import EventLoop
+from agent_brain.states.concurrency import EventLoop
 from agent_brain.states.events import TextDelta
 
 

@@ -678,7 +678,7 @@ def _run_and_release(name: str, run: Callable[[], Awaitable[T]]) -> T:
         raise BrainUseError(
             f"{name}_sync() cannot be used inside a running event loop: use 'await brain.{name}(…)'"
         )
-    from agent_brain.common.litellm.connections import run_and_release
+    from agent_brain.common.litellm import run_and_release
 
     return run_and_release(run)
 

@@ -9,7 +9,7 @@ from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
 from agent_brain.nets.delegation import Branch, Delegate
 from agent_brain.states.events import Event
-from agent_brain.states.nested_tools import NestedRun, NestedTool, OnEnd
+from agent_brain.states.work import NestedRun, NestedTool, OnEnd
 from agent_brain.tools.action import Action
 from agent_brain.tools.base import Approval
 from agent_brain.tools.context import current_call

@@ -13,9 +13,9 @@ from agent_brain.common.errors import FinalError
 from agent_brain.common.pool import work_off
 from agent_brain.memories.errors import STORE_ERRORS
 from agent_brain.nets.delegation import Branch, Delegate
-from agent_brain.states.aclosing import close_stream
-from agent_brain.states.background import BackgroundTask
+from agent_brain.states.concurrency import BackgroundTask
 from agent_brain.states.events import Event
+from agent_brain.states.work import close_stream
 from agent_brain.tools.toolset import offered
 
 if TYPE_CHECKING:

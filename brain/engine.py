@@ -42,7 +42,6 @@ from agent_brain.nets.delegation import Branch, Delegate
 from agent_brain.nets.net import Net, Node
 from agent_brain.open_calls import close_open_calls
 from agent_brain.recorder import StepRecorder
-from agent_brain.states.aclosing import Pace, close_stream
 from agent_brain.states.answering import best_words, last_answer
 from agent_brain.states.concurrency import failure_of
 from agent_brain.states.events import (
@@ -54,13 +53,14 @@ from agent_brain.states.events import (
     StateExited,
     StuckDetected,
 )
-from agent_brain.states.hook_requests import StateRequest
-from agent_brain.states.hooks import Hook
+from agent_brain.states.hooks import Hook, StateRequest
 from agent_brain.states.model_call import UNYIELDED
 from agent_brain.states.pipeline import STATE, Observation, Pipeline, hooks_of, surrounded
 from agent_brain.states.work import (
+    Pace,
     StreamItem,
     Work,
+    close_stream,
     next_item,
     perform,
 )

@@ -24,7 +24,7 @@ from agent_brain.states.events import (
     ResponseStarted,
     UsageReported,
 )
-from agent_brain.states.hook_requests import EmbeddingRequest
+from agent_brain.states.hooks import EmbeddingRequest
 from agent_brain.states.model_stream import failed_usage
 from agent_brain.states.pipeline import Pipeline
 from agent_brain.states.usage import NOTHING, Usage

@@ -10,8 +10,7 @@ from agent_brain.common.suggest import did_you_mean
 from agent_brain.errors import BrainUseError
 from agent_brain.limits import Limits
 from agent_brain.memories.message import Message, Role
-from agent_brain.states.hook_requests import ModelRequest
-from agent_brain.states.hooks import Hook
+from agent_brain.states.hooks import Hook, ModelRequest
 from agent_brain.states.models.llm import LLM
 from agent_brain.tools.toolset import ToolLike
 

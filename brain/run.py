@@ -59,8 +59,7 @@ from agent_brain.states.events import (
     TextDelta,
     UsageReported,
 )
-from agent_brain.states.hook_requests import RunRequest
-from agent_brain.states.hooks import Hook
+from agent_brain.states.hooks import Hook, RunRequest
 from agent_brain.states.pipeline import RUN, Observation, Pipeline, hooks_of
 from agent_brain.steering import Steering
 from agent_brain.stuck import StuckPolicy

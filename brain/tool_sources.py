@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message, Role
-from agent_brain.states.hook_requests import ModelRequest
-from agent_brain.states.hooks import Hook
+from agent_brain.states.hooks import Hook, ModelRequest
 from agent_brain.tools.source import ToolSource
 from agent_brain.tools.toolset import ToolLike, several
 

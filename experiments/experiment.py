@@ -318,7 +318,7 @@ class Experiment:
                 "run_sync() cannot be used inside a running event loop: use 'await "
                 "experiment.run(…)'"
             )
-        from agent_brain.common.litellm.connections import run_and_release
+        from agent_brain.common.litellm import run_and_release
 
         return run_and_release(
             lambda: self.run(

@@ -66,7 +66,7 @@ def token_price(llm: LLM | None) -> float | None:
 
     if not isinstance(llm, LiteLLM):
         return None
-    from agent_brain.common.litellm.setup import model_entry
+    from agent_brain.common.litellm import model_entry
 
     names = "input_cost_per_token", "output_cost_per_token"
     entry: dict[str, Any] = llm.params

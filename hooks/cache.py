@@ -20,7 +20,8 @@ from agent_brain.common.values import check_count, takes
 from agent_brain.errors import BrainDefinitionError
 from agent_brain.memories.base import Memory
 from agent_brain.memories.trace.recorded_call import RecordedCall
-from agent_brain.states.hook_requests import (
+from agent_brain.states.hooks import (
+    Hook,
     HookRequest,
     ModelRequest,
     ModelResponse,
@@ -28,7 +29,6 @@ from agent_brain.states.hook_requests import (
     ToolRequest,
     ToolResponse,
 )
-from agent_brain.states.hooks import Hook
 from agent_brain.states.models.call_data import hash_of, request_to_data, schema_of, tool_to_data
 from agent_brain.states.usage import NOTHING
 from agent_brain.tools.action import Action

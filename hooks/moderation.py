@@ -16,13 +16,12 @@ from agent_brain.common.text import as_data, to_compact_json
 from agent_brain.common.values import takes
 from agent_brain.errors import BrainDefinitionError, Refused
 from agent_brain.memories.message import Message, Role
-from agent_brain.states.hook_requests import ModelRequest, ModelResponse
-from agent_brain.states.hooks import Hook
+from agent_brain.states.hooks import Hook, ModelRequest, ModelResponse
 from agent_brain.states.model_call import finish_call
 from agent_brain.states.model_request import StructuredRequest
 from agent_brain.states.models.llm import LLM
 from agent_brain.states.models.resolve import as_llm
-from agent_brain.states.output_tools import OutputTool
+from agent_brain.states.output_types import OutputTool
 from agent_brain.tools.frozen import thawed
 
 Objection: TypeAlias = str | bool | None

@@ -18,17 +18,17 @@ from agent_brain.errors import BrainDefinitionError
 from agent_brain.hooks.finding import KINDS, Find, Places, finder, own_finder, spans
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message, Role
-from agent_brain.states.aclosing import closing
-from agent_brain.states.hook_requests import (
+from agent_brain.states.hooks import (
     EmbeddingRequest,
+    Hook,
     ModelRequest,
     ModelResponse,
     RunRequest,
     ToolRequest,
 )
-from agent_brain.states.hooks import Hook
 from agent_brain.states.model_stream import Replaced
 from agent_brain.states.models.llm import ArgumentsDelta, Thought
+from agent_brain.states.work import closing
 from agent_brain.tools.action import Action
 
 _NAME = re.compile(r"\[\w{1,30} \d{1,9}\]")

@@ -11,10 +11,10 @@ from agent_brain.common.values import check_count
 from agent_brain.errors import BrainDefinitionError
 from agent_brain.hooks.pace import Pace
 from agent_brain.memories.views.tokens import request_tokens
-from agent_brain.states.aclosing import closing
 from agent_brain.states.errors import LLMRateLimitError
 from agent_brain.states.events import Position
-from agent_brain.states.hook_requests import (
+from agent_brain.states.hooks import (
+    Hook,
     HookRequest,
     ModelRequest,
     ModelResponse,
@@ -23,9 +23,9 @@ from agent_brain.states.hook_requests import (
     ToolRequest,
     ToolResponse,
 )
-from agent_brain.states.hooks import Hook
 from agent_brain.states.models.litellm.errors import requested_wait
 from agent_brain.states.usage import Usage
+from agent_brain.states.work import closing
 from agent_brain.tools.limiter import Limiter, Turn, read_rate
 
 

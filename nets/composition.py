@@ -23,11 +23,10 @@ from agent_brain.memories.message import Message
 from agent_brain.nets.delegation import Branch, Delegate
 from agent_brain.nets.kept_results import KeptResults, RemainingBranches
 from agent_brain.nets.net import Net, as_net
-from agent_brain.states.base import State
+from agent_brain.states.base import Choose, RoutedState, State
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.function import StateFunction
-from agent_brain.states.keeping import Into, keeper_if_any
-from agent_brain.states.routed import Choose, RoutedState
+from agent_brain.states.session_state import Into, keeper_if_any
 from agent_brain.states.work import StreamItem
 
 MAX_CONCURRENCY = 10

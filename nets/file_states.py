@@ -14,12 +14,12 @@ from agent_brain.nets.composition import MAX_CONCURRENCY, ForkKind, ParallelStat
 from agent_brain.nets.errors import UnknownNetError
 from agent_brain.nets.net import Net
 from agent_brain.states import prompts
-from agent_brain.states.acting import ActionState
 from agent_brain.states.answering import AnswerState
 from agent_brain.states.base import State
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.models.llm import LLM
 from agent_brain.states.reasoning import ReasoningState
+from agent_brain.states.tool_round import ActionState
 
 StateName: TypeAlias = Annotated[str, Field(description="Name of a state of the same net")]
 NetName: TypeAlias = Annotated[

@@ -41,13 +41,12 @@ from agent_brain.nets.composition import (
 from agent_brain.nets.delegation import Branch, Delegate
 from agent_brain.nets.kept_results import KeptResults, Part, RemainingBranches, name_of
 from agent_brain.nets.net import Net, as_net
-from agent_brain.states.base import State
+from agent_brain.states.base import Choose, RoutedState, State
 from agent_brain.states.concurrency import Together, failure_of
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.events import Event, PartialOutput, TextDelta
 from agent_brain.states.model_request import StructuredRequest
 from agent_brain.states.models.llm import Thought
-from agent_brain.states.routed import Choose, RoutedState
 from agent_brain.states.work import StreamItem, Work, WorkContext, perform, position_of, run_of
 from agent_brain.tools.stubborn import ended_when_cancelled
 

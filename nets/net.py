@@ -401,4 +401,4 @@ def _node(key: Enum, state: State, targets: Iterable[Target]) -> Node:
     )
 
 
-_ROUTES = ("agent_brain.states.routed", "agent_brain.states.reasoning")
+_ROUTES = ("agent_brain.states.base", "agent_brain.states.reasoning")

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from agent_brain.nets.library.router import Choose, Routes
     from agent_brain.nets.library.tree_of_thoughts import Assess, Propose
     from agent_brain.nets.library.voting import Judge
-    from agent_brain.states.checks import Check
     from agent_brain.states.evaluation import Evaluate
     from agent_brain.states.models.llm import LLM
+    from agent_brain.states.output_types import Check
     from agent_brain.states.prompts import Prompt
     from agent_brain.states.reasoning import Mode
     from agent_brain.tools.toolset import ToolLike

@@ -27,7 +27,7 @@ from pydantic import JsonValue
 
 from agent_brain.brain import Brain
 from agent_brain.common.aio import maybe_await
-from agent_brain.common.litellm.connections import connections
+from agent_brain.common.litellm import connections
 from agent_brain.common.secrets import get_logger
 from agent_brain.errors import (
     BrainDefinitionError,

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 from agent_brain.common.lazy_exports import lazy_exports
 
 if TYPE_CHECKING or not lazy_exports(globals()):
-    from agent_brain.states.aclosing import closing as closing
-    from agent_brain.states.acting import ActionState as ActionState
     from agent_brain.states.answering import AnswerState as AnswerState
-    from agent_brain.states.ask_state import AskPersonState as AskPersonState
-    from agent_brain.states.ask_state import AskState as AskState
+    from agent_brain.states.answering import TellState as TellState
     from agent_brain.states.asking import Ask as Ask
+    from agent_brain.states.asking import AskPersonState as AskPersonState
+    from agent_brain.states.asking import AskState as AskState
+    from agent_brain.states.asking import Sleep as Sleep
+    from agent_brain.states.base import RoutedState as RoutedState
     from agent_brain.states.base import State as State
     from agent_brain.states.concurrency import Together as Together
     from agent_brain.states.debugging import DebugStates as DebugStates
@@ -35,6 +36,9 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.states.errors import StateTimeoutError as StateTimeoutError
     from agent_brain.states.evaluation import Evaluation as Evaluation
     from agent_brain.states.evaluation import EvaluationState as EvaluationState
+    from agent_brain.states.evaluation import Reflection as Reflection
+    from agent_brain.states.evaluation import ReflectionState as ReflectionState
+    from agent_brain.states.evaluation import SelfReflectionState as SelfReflectionState
     from agent_brain.states.evaluation import best_answer as best_answer
     from agent_brain.states.events import ActionDelta as ActionDelta
     from agent_brain.states.events import ActionFinished as ActionFinished
@@ -71,17 +75,18 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.states.function import FunctionState as FunctionState
     from agent_brain.states.helpers import extract as extract
     from agent_brain.states.helpers import is_related as is_related
+    from agent_brain.states.helpers import model_reranker as model_reranker
     from agent_brain.states.helpers import rewrite as rewrite
     from agent_brain.states.helpers import title as title
-    from agent_brain.states.hook_requests import EmbeddingRequest as EmbeddingRequest
-    from agent_brain.states.hook_requests import HookRequest as HookRequest
-    from agent_brain.states.hook_requests import ModelRequest as ModelRequest
-    from agent_brain.states.hook_requests import ModelResponse as ModelResponse
-    from agent_brain.states.hook_requests import RunRequest as RunRequest
-    from agent_brain.states.hook_requests import StateRequest as StateRequest
-    from agent_brain.states.hook_requests import ToolRequest as ToolRequest
-    from agent_brain.states.hook_requests import ToolResponse as ToolResponse
+    from agent_brain.states.hooks import EmbeddingRequest as EmbeddingRequest
     from agent_brain.states.hooks import Hook as Hook
+    from agent_brain.states.hooks import HookRequest as HookRequest
+    from agent_brain.states.hooks import ModelRequest as ModelRequest
+    from agent_brain.states.hooks import ModelResponse as ModelResponse
+    from agent_brain.states.hooks import RunRequest as RunRequest
+    from agent_brain.states.hooks import StateRequest as StateRequest
+    from agent_brain.states.hooks import ToolRequest as ToolRequest
+    from agent_brain.states.hooks import ToolResponse as ToolResponse
     from agent_brain.states.model_call import ModelCall as ModelCall
     from agent_brain.states.model_request import StructuredRequest as StructuredRequest
     from agent_brain.states.model_request import TextRequest as TextRequest
@@ -97,17 +102,12 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.states.planning import Plan as Plan
     from agent_brain.states.planning import PlanningState as PlanningState
     from agent_brain.states.reasoning import ReasoningState as ReasoningState
-    from agent_brain.states.reflection import Reflection as Reflection
-    from agent_brain.states.reflection import ReflectionState as ReflectionState
-    from agent_brain.states.reflection import SelfReflectionState as SelfReflectionState
-    from agent_brain.states.reranking import model_reranker as model_reranker
     from agent_brain.states.resilience import GuardedState as GuardedState
-    from agent_brain.states.routed import RoutedState as RoutedState
     from agent_brain.states.session_state import Notes as Notes
-    from agent_brain.states.sleep import Sleep as Sleep
     from agent_brain.states.sources import CitedSource as CitedSource
-    from agent_brain.states.stored_answer import TellState as TellState
     from agent_brain.states.summarizing import model_summarizer as model_summarizer
+    from agent_brain.states.tool_round import ActionState as ActionState
     from agent_brain.states.usage import Usage as Usage
     from agent_brain.states.work import StreamItem as StreamItem
     from agent_brain.states.work import Work as Work
+    from agent_brain.states.work import closing as closing

@@ -1,15 +1,30 @@
-"""Asking a person within a state: a question with a type, and its answer."""
+"""Asking a person or the model for data, and waiting for a time."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from datetime import datetime, timedelta
+from enum import Enum
 from typing import Any, Generic, TypeVar, overload
 
+from agent_brain.common.aio import maybe_await
+from agent_brain.common.text import to_text
+from agent_brain.common.values import check_function
+from agent_brain.memories.base import Memory
+from agent_brain.memories.message import Message
+from agent_brain.states import prompts
+from agent_brain.states.base import Choose, RoutedState
 from agent_brain.states.errors import StateDefinitionError
-from agent_brain.states.events import Event, InputRequested
-from agent_brain.states.work import Work, WorkContext, key_in_step
+from agent_brain.states.events import Event, InputRequested, SleepRequested
+from agent_brain.states.model_request import StructuredRequest, build_messages
+from agent_brain.states.models.llm import LLM
+from agent_brain.states.models.resolve import as_llm
+from agent_brain.states.output_types import Check, Checks, OutputType, Shape, shape_of
+from agent_brain.states.session_state import Into, keeper, keeper_if_any
+from agent_brain.states.work import StreamItem, Work, WorkContext, key_in_step
 from agent_brain.tools.answers import AnswerKind, answer_type, asked_again
+from agent_brain.tools.wake import wake_time
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -129,3 +144,177 @@ class Ask(Work, Generic[T_co]):
             )
         again = f"?{number}" if number > 1 else ""
         return f"{context.key}{again}", key_in_step(context, f"ask:?{number}")
+
+
+class Sleep(Work):
+    """Wait until a time; yield it from ``State.run``.
+
+    If the time is in the future, the run stops with ``stop_reason="sleeping"`` and
+    ``Result.wake_at``. When it is resumed, the state runs again from its beginning. What follows
+    the ``yield`` runs once the time has come; a run that is resumed before, stops again. With a
+    journal, another process may resume it, days later::
+
+        async def run(self, memory):
+            yield Sleep(timedelta(hours=1))
+            yield "An hour has passed."
+
+    Args:
+        until: When to continue: a time with a time zone, or how long from now. The time is kept
+            until the step ends, so a length is not measured again when the run is resumed.
+        name: Distinguishes several of one state.
+
+    Raises:
+        StateDefinitionError: ``until`` is not a length of time, or a time without a time zone.
+    """
+
+    def __init__(self, until: datetime | timedelta, *, name: str = "") -> None:
+        try:
+            wake_time(until)
+        except ValueError as error:
+            raise StateDefinitionError(f"Sleep({until!r}): {error}") from None
+        self._until = until
+        self._name = name
+
+    async def events(self, context: WorkContext | None = None) -> AsyncGenerator[Event, None]:
+        """Yield the request to sleep, unless the time has come.
+
+        Raises:
+            RuntimeError: There is no run to be part of.
+        """
+        if context is None:
+            raise RuntimeError("Sleep needs a run: yield it from State.run")
+        wake_at = await self._wake_at(context)
+        if wake_at > wake_time(timedelta()):
+            yield SleepRequested(wake_at)
+
+    async def _wake_at(self, context: WorkContext) -> datetime:
+        """Return the time; that of a length is kept when it is first asked for."""
+        if isinstance(self._until, datetime):
+            return wake_time(self._until)
+        memory = context.memory
+        key = key_in_step(context, f"sleep:{self._name}")
+        if (known := memory.control.ended.get(key)) is not None:
+            return datetime.fromisoformat(known)
+        wake_at = wake_time(self._until)
+        memory.control.ended[key] = wake_at.isoformat()
+        if memory.durable:
+            await memory.record([key])
+        return wake_at
+
+
+class AskState(RoutedState):
+    """Ask the model for data over the current context, and keep it in the memory.
+
+    Nothing of it is shown or recorded as a message; later states read what was kept::
+
+        class Plan(Notes):
+            searches: list[str] = []
+
+        net = Net({
+            Step.PLAN: AskState(llm, "Plan the searches.", output_type=Plan, on_done=Step.SEARCH),
+            Step.SEARCH: MapState(lambda memory: Plan.read(memory).searches, search),
+        })
+
+    Args:
+        llm: The model.
+        prompt: The system prompt; ``{goal}`` and ``{tools}`` are filled in.
+        output_type: A pydantic model, or any other type that pydantic validates.
+        into: Where the data is kept. The name of a value in ``memory.control.scratch``; a class of
+            :class:`Notes` of which one field has the type; or a function of the memory and the
+            data, sync or async. Default: an output type that is a class of notes is written as
+            such, any other is kept in ``memory.control.scratch`` under the name of the type.
+        request: The user message at the end of the request, if it is to have one.
+        check: A function of the data, or of the memory and the data, sync or async, that returns
+            what is wrong with data that fits the type, or None. ``memory.deps`` has what the run
+            was given.
+        corrections: How often data that is not valid goes back to the model, with what is wrong.
+        on_done: The next state; None ends the run.
+        choose: Returns the next state (:class:`RoutedState`), for example from what was kept.
+
+    Raises:
+        StateDefinitionError: The type cannot be requested from a model, ``into`` cannot keep it, or
+            ``check`` takes other arguments.
+        MalformedOutputError: While running: the last correction was not valid either.
+        LLMRefusalError: While running: the model refused to answer.
+    """
+
+    def __init__(
+        self,
+        llm: LLM | str,
+        prompt: prompts.Prompt,
+        *,
+        output_type: OutputType,
+        into: Into | None = None,
+        request: str | None = None,
+        check: Check | None = None,
+        corrections: int = 1,
+        on_done: Enum | None = None,
+        choose: Choose | None = None,
+    ) -> None:
+        super().__init__(on_done, choose)
+        self.llm = as_llm(llm)
+        self.prompt = prompts.checked(prompt)
+        self.asks_for: Shape[Any] = shape_of(output_type)
+        self.request = request
+        self.checks = Checks(check, corrections, output_type)
+        self._keep = keeper(self.asks_for.type, into, name=self.asks_for.name)
+
+    async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
+        """Ask, and keep the data."""
+        messages = await build_messages(self.llm, memory, self.prompt, self.request)
+        asked = StructuredRequest(self.llm, messages, self.asks_for, **self.checks.of(memory))
+        yield asked
+        await maybe_await(self._keep(memory, asked.output))
+
+
+class AskPersonState(RoutedState):
+    """Ask a person; the question and the answer are recorded as a message of the user.
+
+    The run waits as at an :class:`Ask`, also for another process::
+
+        net = Net({
+            Step.ESCALATE: AskPersonState("What do we offer?", Offer, on_done=Step.REPLY),
+            Step.REPLY: AnswerState(llm, ask=True),
+        })
+
+    Args:
+        prompt: The question, or a function of the memory that returns it, sync or async.
+        type: The type of the answer, as of :class:`Ask`.
+        into: Where the answer is kept besides, as of :class:`AskState`. Default: an answer whose
+            type is a class of notes is written as such, any other is not kept.
+        on_done: The next state; None ends the run.
+        choose: Returns the next state (:class:`RoutedState`), for example from what was kept.
+
+    Raises:
+        StateDefinitionError: ``prompt`` is neither a text nor a function, there is no such type,
+            or ``into`` cannot keep it.
+    """
+
+    def __init__(
+        self,
+        prompt: str | Callable[[Memory], str | Awaitable[str]],
+        type: AnswerKind = str,  # noqa: A002 - what it is
+        *,
+        into: Into | None = None,
+        on_done: Enum | None = None,
+        choose: Choose | None = None,
+    ) -> None:
+        super().__init__(on_done, choose)
+        if not isinstance(prompt, str):
+            check_function(StateDefinitionError, "prompt", prompt, "memory")
+        Ask("?", type)  # or it is refused
+        self.prompt = prompt
+        self.type = type
+        self._keep = keeper_if_any(type, into)
+
+    async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
+        """Ask, keep the answer, and record it."""
+        prompt = self.prompt
+        ask: Ask[Any] = Ask(
+            prompt if isinstance(prompt, str) else await maybe_await(prompt(memory)), self.type
+        )
+        yield ask
+        if self._keep is not None:
+            await maybe_await(self._keep(memory, ask.value))
+        text = f"{ask.prompt}\n{to_text(ask.value)}"
+        await memory.update([Message.user(text, cause_by=AskPersonState.__name__)])

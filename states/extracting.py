@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -54,6 +54,9 @@ class _Said(BaseModel, extra="ignore"):
     unsure: bool = False
     since: str | None = None
     until: str | None = None
+
+
+_NEEDED = ("text", "message", "quote")
 
 
 class _Reply(BaseModel, extra="ignore"):
@@ -129,24 +132,23 @@ def _read(text: str) -> list[_Said]:
         ValidationError: It is something else, or no fact of it can be read.
     """
     start, end = text.find("{"), text.rfind("}")
-    sent = _Sent.model_validate_json(text[start : end + 1] or text).facts
-    said = [_said(fact) for fact in sent]
-    found = [fact for fact in said if isinstance(fact, _Said)]
-    for problem in said:
-        if isinstance(problem, ValidationError) and not found:
-            raise problem
-    return found
+    said: list[_Said] = []
+    problem: ValidationError | None = None
+    for fact in _Sent.model_validate_json(text[start : end + 1] or text).facts:
+        try:
+            said.append(_said(fact))
+        except ValidationError as error:
+            problem = problem or error
+    if problem is not None and not said:
+        raise problem
+    return said
 
 
-def _said(fact: dict[str, Any]) -> _Said | ValidationError:
-    needed = {name: fact.get(name) for name in ("text", "message", "quote")}
+def _said(fact: dict[str, Any]) -> _Said:
     try:
         return _Said.model_validate(fact)
-    except ValidationError:
-        try:  # without what it may do without
-            return _Said.model_validate(needed)
-        except ValidationError as error:
-            return error
+    except ValidationError:  # without what it may do without
+        return _Said.model_validate({name: fact.get(name) for name in _NEEDED})
 
 
 def _problem(call: ModelCall) -> str | None:
@@ -165,15 +167,11 @@ def _draft(said: _Said, messages: dict[str, str], facts: dict[str, str]) -> Draf
         about=said.about,
         slot=said.slot,
         kind=said.kind,
-        replaces=_ids(said.replaces, facts),
+        replaces=tuple(facts[name] for name in said.replaces if name in facts),
         unsure=said.unsure,
         valid_from=_day(said.since),
         valid_to=_day(said.until),
     )
-
-
-def _ids(names: Sequence[str], facts: dict[str, str]) -> tuple[str, ...]:
-    return tuple(facts[name] for name in names if name in facts)
 
 
 def _day(date: str | None) -> datetime | None:

@@ -12,11 +12,9 @@ from typing_extensions import TypeIs
 from agent_brain.common.values import takes
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
-from agent_brain.states.aclosing import closing
-from agent_brain.states.base import Target
+from agent_brain.states.base import Choose, RoutedState, Target
 from agent_brain.states.errors import StateDefinitionError
-from agent_brain.states.routed import Choose, RoutedState
-from agent_brain.states.work import StreamItem
+from agent_brain.states.work import StreamItem, closing
 from agent_brain.tools.stubborn import ended_when_cancelled
 
 StateFunction: TypeAlias = Callable[
@@ -53,11 +51,7 @@ class FunctionState(RoutedState):
     """
 
     def __init__(
-        self,
-        function: StateFunction,
-        *,
-        on_done: Enum | None = None,
-        choose: Choose | None = None,
+        self, function: StateFunction, *, on_done: Enum | None = None, choose: Choose | None = None
     ) -> None:
         if not is_state_function(function):
             raise StateDefinitionError(
@@ -97,14 +91,12 @@ class FunctionState(RoutedState):
         elif isinstance(result, str):
             if result:
                 yield result
-                await self._record(memory, result, before)
+                last = (await memory.turn())[-1:]
+                if last == before or last[0].content != result:  # else the function has recorded it
+                    message = Message.assistant(result, cause_by=type(self).__name__)
+                    await memory.update([message])
         elif result is not None:
             raise self._error(f"returned {result!r}, which is neither text nor a state")
-
-    async def _record(self, memory: Memory, text: str, before: list[Message]) -> None:
-        last = (await memory.turn())[-1:]
-        if last == before or last[0].content != text:  # else the function has recorded it
-            await memory.update([Message.assistant(text, cause_by=type(self).__name__)])
 
     def _is_state(self, item: object) -> TypeIs[Enum]:
         return isinstance(item, Enum) and (self._routes or not isinstance(item, str))

@@ -35,13 +35,7 @@ from agent_brain.memories.message import CUT_REASONS, Attachment, Message
 from agent_brain.memories.runs.work import current_work, work_here
 from agent_brain.memories.views.tokens import request_tokens
 from agent_brain.states import prompts
-from agent_brain.states.aclosing import Pace, close_stream
-from agent_brain.states.checks import Problem, checked_problem
-from agent_brain.states.errors import (
-    ContextWindowError,
-    LLMRefusalError,
-    MalformedOutputError,
-)
+from agent_brain.states.errors import ContextWindowError, LLMRefusalError, MalformedOutputError
 from agent_brain.states.events import (
     NOWHERE,
     ActionDelta,
@@ -55,7 +49,7 @@ from agent_brain.states.events import (
     TextDelta,
     UsageReported,
 )
-from agent_brain.states.hook_requests import ModelRequest
+from agent_brain.states.hooks import ModelRequest
 from agent_brain.states.model_stream import Begun, Replaced, failed_usage, model_call
 from agent_brain.states.models.llm import (
     LLM,
@@ -67,12 +61,13 @@ from agent_brain.states.models.llm import (
     with_provider_calls,
 )
 from agent_brain.states.models.think_tags import ThinkTags
+from agent_brain.states.output_types import Problem, checked_problem
 from agent_brain.states.partial import PartialReader
 from agent_brain.states.pipeline import Pipeline
+from agent_brain.states.prompts import without_oldest
 from agent_brain.states.sources import CITATIONS, CitedSource, sources_of
-from agent_brain.states.trimming import without_oldest
 from agent_brain.states.usage import NOTHING, Usage
-from agent_brain.states.work import Work, WorkContext, run_of
+from agent_brain.states.work import Pace, Work, WorkContext, close_stream, run_of
 from agent_brain.tools.action import Action, readable
 from agent_brain.tools.base import BaseTool
 
@@ -120,12 +115,10 @@ class ModelCall(Work):
         output_type: The shape of the data that the model is asked for; not validated here.
         words: Whether its text is ``"shown"`` to the reader, streamed as a ``"thought"``, or
             ``"hidden"``.
-        ending: The user message that is added if the messages do not end with a request.
         acts: The calls that it requests become events.
         check: Returns what is wrong with the finished response, which then goes back to the model;
             sync or async. Without it, a refusal is not an error.
         corrections: How often it may go back.
-        complaint: Begins the error when the last response is wrong too.
 
     Raises:
         LLMError: At the ``yield``: the call failed.
@@ -144,9 +137,10 @@ class ModelCall(Work):
     output: Any
     purpose: str | None = None  # what a memory makes the call for
     refusal_is_an_answer: bool = True
+    ending: str = prompts.GO_ON  # the user message that is added to what does not end with one
+    complaint: str = "The model's output could not be used"  # if the last response is wrong too
     growing: bool = False  # its output is that of the run, and is shown while it comes
     as_thoughts: bool = False  # as which it is shown
-    _by_state: bool = False
     # Of an attempt. An object with 30 attributes of its own takes a KiB more.
     _trimmed = _begun = _announced = _reported = _started = False
     _blank = ""  # white space at the beginning of the text
@@ -163,21 +157,18 @@ class ModelCall(Work):
         tools: Sequence[BaseTool] = (),
         output_type: type[BaseModel] | None = None,
         words: Words = "shown",
-        ending: str = prompts.GO_ON,
         acts: bool = False,
         check: Callable[[Any], Problem] | None = None,
         corrections: int = 1,
-        complaint: str = "The model's output could not be used",
     ) -> None:
         self.llm = self._called = llm  # a hook may have another model called
         in_form = type(messages) is prompts.Request
-        self.messages = messages if in_form else prompts.as_request(messages, ending)
+        self.messages = messages if in_form else prompts.as_request(messages, self.ending)
         self.tools = tools
         self.output_type = output_type
         self.words: Words = words
         self.acts = acts
         self.check = check
-        self.complaint = complaint
         self.corrections, self.corrected = corrections, 0
         self._makers: list[CodeType] = []  # from the function that makes it to the State.run
         frame: FrameType | None = sys._getframe(1)
@@ -256,7 +247,7 @@ class ModelCall(Work):
             kept["provider_data"] = clean_json(dict(finish.provider_data))
         return kept
 
-    def check_refusal(self, *, words_are_an_answer: bool = True) -> None:
+    def check_refusal(self) -> None:
         """Raise if the model declined to answer.
 
         Raises:
@@ -266,7 +257,7 @@ class ModelCall(Work):
         reason = None if self.finish is None else self.finish.reason
         if reason not in ("refusal", "content_filter") or self.actions:
             return
-        if self.text.strip() and (words_are_an_answer or reason == "content_filter"):
+        if self.text.strip() and (self.refusal_is_an_answer or reason == "content_filter"):
             return
         raise LLMRefusalError(reason, output=self.text, model=self._called.model)
 
@@ -316,7 +307,7 @@ class ModelCall(Work):
                 for event in self._end():
                     yield event
                 if self.finish is not None and self.check is not None:
-                    self.check_refusal(words_are_an_answer=self.refusal_is_an_answer)
+                    self.check_refusal()
                 problem = None if self.check is None else self.check(self)
                 messages = None if problem is None else await self._correction(problem, context)
                 if self.growing and self._watched:
@@ -325,14 +316,19 @@ class ModelCall(Work):
             except Exception as error:
                 for event in self._end_failed(messages or (), error):
                     yield event
-                messages = self._shorter(messages, error)
+                if self._trimmed or self._started or not isinstance(error, ContextWindowError):
+                    raise
+                self._trimmed = True  # shortened once, and only if nothing was said yet
+                messages = without_oldest(messages or ())
                 if messages is None:
                     raise
             finally:
                 if unfinished is not None:
                     await close_stream(unfinished)
                 if not self._reported and context is not None:
-                    self._count_cut_off(messages or (), context)
+                    used = self._used_so_far(messages or ())
+                    if used is not None:
+                        context.count_unread(self._report(used))
 
     def _hooked(
         self, messages: Sequence[Message], context: WorkContext, hooks: Pipeline
@@ -389,54 +385,42 @@ class ModelCall(Work):
         ]
         return "\n".join([self.text, *calls] if self.text else calls)
 
-    def _shorter(
-        self, messages: Sequence[Message] | None, error: Exception
-    ) -> list[Message] | None:
-        """What to send instead, once, if the request was too long and nothing was said yet."""
-        if self._trimmed or self._started or not isinstance(error, ContextWindowError):
-            return None
-        assert messages is not None
-        self._trimmed = True
-        return without_oldest(messages)
-
     def _announce(self, llm: LLM) -> ResponseStarted:
         self._called, self._announced = llm, True
         return ResponseStarted(self.id, llm.model, self.purpose, at=self._at)
 
     def _note(self, piece: Piece | Replaced | Begun) -> Iterable[Event]:
-        if type(piece) is Action:
-            self._started = True
-            return self._requested(piece)
-        if isinstance(piece, Begun):
-            return (self._announce(piece.llm),)
         if isinstance(piece, Usage):
             self._used = piece if self._used is None else self._used.followed_by(piece)
             return self._drop_open_calls() if self._open_calls else ()  # the attempt has failed
-        elif isinstance(piece, ProviderCall):
-            self._started = True
+        if isinstance(piece, Finish):
+            self.finish = piece
+            return self._beside_text(piece.metadata) if piece.metadata else ()
+        if isinstance(piece, Replaced):
+            return self._replace(piece)
+        if isinstance(piece, Begun):
+            return (self._announce(piece.llm),)
+        self._started = True
+        if isinstance(piece, Action):
+            return self._requested(piece)
+        if isinstance(piece, ProviderCall):
             self._served.append(piece)
             told = (piece.id, piece.name, piece.args, piece.result, self.id)
             return (ProviderToolCalled(*told, at=self._at),)
-        elif isinstance(piece, Finish):
-            self.finish = piece
-            if piece.metadata:
-                return self._beside_text(piece.metadata)
-        elif isinstance(piece, Replaced):
-            return self._replace(piece)
-        else:
-            self._started = True
-            if isinstance(piece, Action):
-                return self._requested(piece)
-            if isinstance(piece, Thought):
-                return self._part(piece)
-            if isinstance(piece, ArgumentsDelta):
-                return self._continue_call(piece)
-            self._check_text(piece)
-            events: list[Event] = []
-            for part in self._split(piece):
-                events += self._part(part)
-            return events
-        return ()
+        if isinstance(piece, ArgumentsDelta):
+            return self._continue_call(piece)
+        if not isinstance(piece, str):
+            raise TypeError(
+                f"{type(self._called).__name__}.stream() yielded an object of type "
+                f"{type(piece).__name__}: yield str, Thought, Action, ArgumentsDelta, Finish or "
+                "Usage"
+            )
+        if isinstance(piece, Thought):
+            return self._part(piece)
+        events: list[Event] = []
+        for part in self._split(piece):
+            events += self._part(part)
+        return events
 
     def _beside_text(self, metadata: Mapping[str, JsonValue]) -> list[Event]:
         """Take the pictures and the citations of a response; return their events."""
@@ -523,14 +507,6 @@ class ModelCall(Work):
         plain = first not in ("", "<") and not first.isspace()
         return plain and self._tags is None and not self._blank
 
-    def _check_text(self, piece: object) -> None:
-        if not isinstance(piece, str):
-            raise TypeError(
-                f"{type(self._called).__name__}.stream() yielded an object of type "
-                f"{type(piece).__name__}: yield str, Thought, Action, ArgumentsDelta, Finish or "
-                "Usage"
-            )
-
     def _split(self, piece: str) -> Iterable[str]:
         """The words and thoughts in a piece of text; thoughts come before all words."""
         if self._parts:
@@ -584,10 +560,6 @@ class ModelCall(Work):
             events += self._drop_open_calls()
         events.append(self._report(self._used or _unknown(self._called.model)))
         return events
-
-    def _count_cut_off(self, messages: Sequence[Message], context: WorkContext) -> None:
-        if (used := self._used_so_far(messages)) is not None:
-            context.count_unread(self._report(used))
 
     def _used_so_far(self, messages: Sequence[Message]) -> Usage | None:
         """Return what the model has reported, or an estimate if it has said something, or None."""

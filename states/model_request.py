@@ -18,11 +18,10 @@ from agent_brain.common.values import error_lines
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
 from agent_brain.states import prompts
-from agent_brain.states.checks import Problem
 from agent_brain.states.events import Event
-from agent_brain.states.model_call import ModelCall
+from agent_brain.states.model_call import ModelCall, Words
 from agent_brain.states.models.llm import LLM
-from agent_brain.states.output_types import Shape, shape_of
+from agent_brain.states.output_types import Problem, Shape, shape_of
 from agent_brain.tools.base import BaseTool
 
 T = TypeVar("T")
@@ -77,6 +76,7 @@ class StructuredRequest(ModelCall, Generic[T]):
     """
 
     refusal_is_an_answer = False
+    ending = prompts.ANSWER_NOW_AS_DATA
     output: T
 
     def __init__(
@@ -94,22 +94,18 @@ class StructuredRequest(ModelCall, Generic[T]):
         self.growing = growing
         self.as_thoughts = as_thoughts
         self.shape: Shape[T] = shape_of(output_type)
-        told = (
-            prompts.OUTPUT_KNOWN
-            if llm.sends_schema
-            else prompts.OUTPUT.replace("{schema}", self.shape.schema_text)
-        )
+        self.complaint = f"The answer does not fit {self.shape.name}"
+        told = prompts.OUTPUT.replace("{schema}", self.shape.schema_text)
+        told = prompts.OUTPUT_KNOWN if llm.sends_schema else told
         super().__init__(
             llm,
             [*messages, Message.system(told)],
             tools=tools,
             output_type=self.shape.model,
             words="hidden",
-            ending=prompts.ANSWER_NOW_AS_DATA,
             acts=bool(tools),
             check=StructuredRequest._read,
             corrections=corrections,
-            complaint=f"The answer does not fit {self.shape.name}",
         )
         self._check_output = check
 
@@ -149,21 +145,12 @@ class TextRequest(ModelCall):
         as_thoughts: Stream the answer as a thought, which is not meant for the reader.
     """
 
-    def __init__(
-        self,
-        llm: LLM,
-        messages: Sequence[Message],
-        *,
-        as_thoughts: bool = False,
-    ) -> None:
-        super().__init__(
-            llm,
-            messages,
-            words="thought" if as_thoughts else "shown",
-            ending=prompts.ANSWER_NOW,
-            check=_nothing_said,
-            complaint="The model gave no answer",
-        )
+    ending = prompts.ANSWER_NOW
+    complaint = "The model gave no answer"
+
+    def __init__(self, llm: LLM, messages: Sequence[Message], *, as_thoughts: bool = False) -> None:
+        words: Words = "thought" if as_thoughts else "shown"
+        super().__init__(llm, messages, words=words, check=_nothing_said)
 
     @property
     def answer(self) -> str:

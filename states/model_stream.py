@@ -18,13 +18,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, JsonValue
+from pydantic import JsonValue
 
-from agent_brain.memories.message import Message
-from agent_brain.states.aclosing import close_stream, closing
 from agent_brain.states.errors import LLMError, Refused
-from agent_brain.states.hook_requests import ModelRequest, ModelResponse
-from agent_brain.states.hooks import Hook
+from agent_brain.states.hooks import Hook, ModelRequest, ModelResponse
 from agent_brain.states.models.llm import (
     LLM,
     ArgumentsDelta,
@@ -37,8 +34,8 @@ from agent_brain.states.models.llm import (
 )
 from agent_brain.states.pipeline import ATTEMPT, MODEL, Kind, Passage, Pipeline, surrounded
 from agent_brain.states.usage import NOTHING, Usage
+from agent_brain.states.work import close_stream, closing
 from agent_brain.tools.action import Action
-from agent_brain.tools.base import BaseTool
 
 if TYPE_CHECKING:
     from agent_brain.states.model_trace import CallTrace
@@ -102,27 +99,13 @@ def model_call(
     return _pieces(_Streamed(MODEL, hooks.model, request), make, trace)
 
 
-def model_attempt(
-    llm: LLM,
-    attempt: int,
-    messages: Sequence[Message],
-    tools: Sequence[BaseTool],
-    output_type: type[BaseModel] | None,
-    send: Send,
-) -> AsyncIterator[Any]:
+def model_attempt(request: ModelRequest, send: Send) -> AsyncIterator[Any]:
     """Return the pieces of one attempt of a model call, with the hooks of the run around it.
 
     Args:
-        llm: The model, which may be a fallback.
-        attempt: Number of the attempt, from 1.
-        messages: What it sees.
-        tools: What it may call.
-        output_type: The shape of the data that it is asked for.
+        request: The request: its model may be a fallback, and its attempts count from 1.
         send: Makes the attempt.
     """
-    request = ModelRequest(
-        llm=llm, messages=messages, tools=tools, output_type=output_type, attempt=attempt
-    )
     if (known := _calls.get()) is None:
         return send(request)
     hooks, call = known
@@ -130,7 +113,7 @@ def model_attempt(
     def make(request: ModelRequest) -> AsyncIterator[Any]:
         pieces = send(request)
         if hooks.trace is not None:
-            pieces = hooks.trace.attempt(call.response_id, llm, attempt, pieces)
+            pieces = hooks.trace.attempt(request, pieces)
         return surrounded(pieces, partial(hooks.at_work, request)) if hooks.around else pieces
 
     where = {name: getattr(call, name) for name in ("at", "memory", "response_id", "purpose")}
@@ -225,7 +208,6 @@ class _Whole:
 
     def __init__(self) -> None:
         self.pieces: list[Piece | Replaced] = []
-        self.served: list[ProviderCall] = []
         self.said = False  # anything, also arguments of a call that has not come whole
         self.usage: Usage | None = None
 
@@ -240,13 +222,10 @@ class _Whole:
         if isinstance(piece, Replaced):
             finish = piece.finish or self.finish_of(piece.response)
             self.pieces = [*_pieces_of(piece.response, finish)]
-            self.served = []  # they are in its metadata
         elif isinstance(piece, Usage):
             self.usage = piece if self.usage is None else self.usage.followed_by(piece)
         else:
             self.said = True
-            if isinstance(piece, ProviderCall):
-                self.served.append(piece)
             if not isinstance(piece, ArgumentsDelta):
                 self.pieces.append(piece)
 
@@ -271,29 +250,25 @@ class _Whole:
         self, changed: ModelResponse, *, held: bool, failed: bool
     ) -> Iterator[Piece | Replaced]:
         """Yield what is left to stream once the hooks have made ``changed`` of the response."""
-        same = changed is self.response
-        if held or not self.pieces:
-            yield from self.pieces if same else self._of_hook(changed)
-        elif not same:
+        if changed is self.response:
+            yield from self.pieces if held or not self.pieces else ()
+        elif held or not self.pieces:
+            for piece in _pieces_of(changed, self.finish_of(changed)):
+                said = type(piece) is str and not self.pieces  # and no model was called
+                yield from _WORDS.findall(str(piece)) if said else (piece,)
+        else:
             yield Replaced(changed, self.finish_of(changed), failed)
         usage = self.usage if changed.usage is None else changed.usage
         if usage is not None:
             yield usage
-
-    def _of_hook(self, changed: ModelResponse) -> Iterator[Piece]:
-        for piece in _pieces_of(changed, self.finish_of(changed)):
-            if type(piece) is str and not self.pieces:  # no model was called
-                yield from _WORDS.findall(piece)
-            else:
-                yield piece
 
     @cached_property
     def response(self) -> ModelResponse:
         """The whole response, once all pieces have come."""
         texts = [piece for piece in self.pieces if isinstance(piece, str)]
         metadata: Mapping[str, JsonValue] = {} if self.finish is None else self.finish.metadata
-        if self.served:
-            metadata = with_provider_calls(metadata, self.served)
+        if served := [piece for piece in self.pieces if isinstance(piece, ProviderCall)]:
+            metadata = with_provider_calls(metadata, served)
         return ModelResponse(
             text="".join(text for text in texts if not isinstance(text, Thought)),
             actions=tuple(piece for piece in self.pieces if isinstance(piece, Action)),

@@ -3,14 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Iterable,
-    Sequence,
-)
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import asdict
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -26,13 +19,21 @@ from agent_brain.memories.message import Message
 from agent_brain.memories.runs.work import EMBEDDING
 from agent_brain.memories.store.many import in_thread_if_many
 from agent_brain.memories.trace.recorded_call import RecordedCall, pack_vectors
-from agent_brain.states.aclosing import close_stream, closing
 from agent_brain.states.events import Position
-from agent_brain.states.hook_requests import EmbeddingRequest, ModelRequest
-from agent_brain.states.models.call_data import error_to_data, hash_of, joined, pieces_to_data
-from agent_brain.states.models.llm import LLM, Piece
-from agent_brain.states.sent_request import RequestReader, hide_in_action, hide_secrets, tool_result
+from agent_brain.states.hooks import EmbeddingRequest, ModelRequest
+from agent_brain.states.models.call_data import (
+    RequestReader,
+    error_to_data,
+    hash_of,
+    hide_in_action,
+    hide_secrets,
+    joined,
+    pieces_to_data,
+    tool_result,
+)
+from agent_brain.states.models.llm import Piece
 from agent_brain.states.usage import Usage
+from agent_brain.states.work import close_stream, closing
 from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
 
@@ -77,9 +78,7 @@ class CallTrace(ABC):
     async def embed(self, request: EmbeddingRequest, send: Embed) -> tuple[Any, Usage]:
         """Return the vectors of texts, and what they used."""
 
-    def attempt(
-        self, response_id: str, llm: LLM, number: int, pieces: AsyncIterator[Any]
-    ) -> AsyncIterator[Any]:
+    def attempt(self, request: ModelRequest, pieces: AsyncIterator[Any]) -> AsyncIterator[Any]:
         """Return the pieces of an attempt of a model call."""
         return pieces
 
@@ -161,10 +160,7 @@ class ModelTrace(CallTrace):
 
     async def model_call(self, request: ModelRequest, send: Send) -> AsyncGenerator[Piece, None]:
         """Yield the pieces of a call, and record it when it has ended in any way."""
-        sent = await read_request(self._reader, request)
-        place = self._place(request.at, request.memory)
-        place |= {"response_id": request.response_id, "purpose": request.purpose}
-        call = CallInProgress(sent.model_copy(update=place), self._reader.scrubber_of(request.llm))
+        call = CallInProgress(await self._read(request), self._reader.scrubber_of(request.llm))
         self._calls[request.response_id] = call
         try:
             async with closing(call.through(send(request))) as pieces:
@@ -184,27 +180,19 @@ class ModelTrace(CallTrace):
         """Record the answer of a hook that is not called in a replay."""
         if by.in_replay:
             return
-        sent = await read_request(self._reader, request)
-        changed: dict[str, Any] = self._place(request.at, request.memory)
+        said = pieces_to_data(pieces, self._reader.scrubber_of(request.llm))
+        changed: dict[str, Any] = {"response": tuple(said)}
         if any(hook.in_replay for hook in after):  # which may change the request in a replay
             changed["request_hash"] = ""
-        scrubber = self._reader.scrubber_of(request.llm)
-        call = sent.model_copy(
-            update={
-                **changed,
-                "response_id": request.response_id,
-                "purpose": request.purpose,
-                "response": tuple(pieces_to_data(pieces, scrubber)),
-            }
-        )
-        await self._memory.record_call(call)
+        await self._memory.record_call((await self._read(request)).model_copy(update=changed))
 
     async def attempt(
-        self, response_id: str, llm: LLM, number: int, pieces: AsyncIterator[Any]
+        self, request: ModelRequest, pieces: AsyncIterator[Any]
     ) -> AsyncGenerator[Any, None]:
         """Yield the pieces of an attempt, and note how it ended."""
-        noted: dict[str, Any] = {"number": number, "model": llm.model, "error": None}
-        if (call := self._calls.get(response_id)) is not None:
+        llm = request.llm
+        noted: dict[str, Any] = {"number": request.attempt, "model": llm.model, "error": None}
+        if (call := self._calls.get(request.response_id)) is not None:
             call.attempts.append(noted)
         began = monotonic()
         try:
@@ -259,6 +247,12 @@ class ModelTrace(CallTrace):
             calls.append(RecordedCall(**place, action=asked, messages=(hidden,), cut=cut))
         await self._memory.record_call(*calls)
 
+    async def _read(self, request: ModelRequest) -> RecordedCall:
+        """Return a request as a call that has no response yet."""
+        place = self._place(request.at, request.memory)
+        place |= {"response_id": request.response_id, "purpose": request.purpose}
+        return (await read_request(self._reader, request)).model_copy(update=place)
+
     def _place(self, at: Position, memory: Memory | None) -> dict[str, Any]:
         """Return the fields that say where a call was made."""
         control = None if memory is None else memory.control
@@ -290,8 +284,4 @@ def _shortened(call: RecordedCall) -> RecordedCall:
 
 async def read_request(reader: RequestReader, request: ModelRequest) -> RecordedCall:
     """Return a request as data, in a thread if it is long."""
-
-    def read(messages: Sequence[Message]) -> RecordedCall:
-        return reader.read(request.llm, messages, request.tools, request.output_type)
-
-    return await in_thread_if_many(request.messages, read, FEW)
+    return await in_thread_if_many(request.messages, lambda _: reader.read(request), FEW)

@@ -34,21 +34,21 @@ import anyio
 from agent_brain.common.aio import CLEANUP_SECONDS
 from agent_brain.common.errors import FinalError
 from agent_brain.common.secrets import get_logger
-from agent_brain.states.aclosing import close_stream
 from agent_brain.states.debugging import DebugStates
 from agent_brain.states.errors import Refused, StateDefinitionError
-from agent_brain.states.hook_requests import (
+from agent_brain.states.hooks import (
     EmbeddingRequest,
+    Hook,
     HookRequest,
     ModelRequest,
     ModelResponse,
     StateRequest,
     ToolRequest,
     ToolResponse,
+    check_given,
 )
-from agent_brain.states.hooks import Hook, check_given
 from agent_brain.states.usage import Usage
-from agent_brain.states.work import relay
+from agent_brain.states.work import close_stream, relay
 
 if TYPE_CHECKING:
     from agent_brain.states.model_trace import CallTrace, Embed
@@ -129,7 +129,7 @@ class Passage:
                 self.answered = hook, self._hooks[number:]
                 return given
             if given is not None:
-                self.request = _kept(hook, self.request, given)
+                self.request = _kept(hook, self.kind.before, self.request, given)
             self.entered.append(hook)
         return None
 
@@ -352,32 +352,28 @@ def hooks_of(*groups: Sequence[Hook], trace: CallTrace | None = None) -> Pipelin
     return Pipeline(found, trace) if found or trace is not None else None
 
 
-def _kept(hook: Hook, request: RequestT, given: RequestT) -> RequestT:
-    """Return ``given``, with the fields of ``request`` that a hook cannot change."""
+def _kept(hook: Hook, method: str, request: RequestT, given: RequestT) -> RequestT:
+    """Return what a hook has returned, with the fields of ``request`` that it cannot change."""
     match request, given:
         case EmbeddingRequest(texts=texts), EmbeddingRequest(texts=changed):
-            if len(changed) != len(texts):
-                raise _own(
-                    StateDefinitionError(
-                        f"{type(hook).__name__}.before_embedding returned {len(changed)} texts for "
-                        f"{len(texts)}: change texts, or raise Refused"
-                    )
-                )
-            return replace(request, texts=changed)
+            if len(changed) == len(texts):
+                return replace(request, texts=changed)
+            counts = f"{len(changed)} texts for {len(texts)}"
+            wrong = f"returned {counts}: change texts, or raise Refused"
         case ToolRequest(action=action), ToolRequest() if given.action.id != action.id:
             # the result belongs to the call of the model
             return replace(given, action=given.action.model_copy(update={"id": action.id}))
         case ModelRequest(), ModelRequest():
-            if request.attempt and given.llm is not request.llm:
-                raise _own(
-                    StateDefinitionError(
-                        f"{type(hook).__name__}.before_attempt changed llm: an attempt is made by "
-                        "the model that was called. Change it in before_model_call"
-                    )
-                )
-            if given.response_id != request.response_id:
-                return replace(given, response_id=request.response_id)
-    return given
+            if not request.attempt or given.llm is request.llm:
+                same = given.response_id == request.response_id
+                return given if same else replace(given, response_id=request.response_id)
+            wrong = (
+                "changed llm: an attempt is made by the model that was called. Change it in "
+                "before_model_call"
+            )
+        case _:
+            return given
+    raise _own(StateDefinitionError(f"{type(hook).__name__}.{method} {wrong}"))
 
 
 def _refusal(refused: Refused) -> ToolResponse:

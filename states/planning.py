@@ -11,12 +11,11 @@ from agent_brain.common.values import check_count
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
 from agent_brain.states import prompts
-from agent_brain.states.base import Target
+from agent_brain.states.base import Choose, RoutedState, Target
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.model_request import StructuredRequest, build_messages
 from agent_brain.states.models.llm import LLM, Thought
 from agent_brain.states.models.resolve import as_llm
-from agent_brain.states.routed import Choose, RoutedState
 from agent_brain.states.session_state import Notes
 from agent_brain.states.work import StreamItem
 

@@ -13,10 +13,12 @@ from types import MappingProxyType
 from typing import TypeAlias, TypeVar
 
 from agent_brain.common.aio import maybe_await
-from agent_brain.common.text import as_data, to_compact_json
+from agent_brain.common.text import as_data, count_tokens, to_compact_json
 from agent_brain.common.values import check_function
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import PARTIAL, Message, Role, is_cut_off, text_for_model
+from agent_brain.memories.views.groups import group
+from agent_brain.memories.views.tokens import message_tokens
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.tools.base import BaseTool
 
@@ -256,3 +258,31 @@ def _as_text(message: Message) -> Message:
     calls = [to_compact_json({"name": a.name, "args": a.args}) for a in message.tool_calls]
     written = [part for part in (message.content, *calls) if part and part not in message.content]
     return Message.assistant("\n".join([message.content, *written] if message.content else calls))
+
+
+def without_oldest(messages: Sequence[Message]) -> list[Message] | None:
+    """Return ``messages`` without the oldest groups, about half as long as before.
+
+    System messages, pinned messages, the current goal (the last user message that no state wrote)
+    and the last group are always kept, and a call stays with its results.
+
+    Returns:
+        None if nothing may be left out.
+    """
+    groups: list[list[Message]] = []
+    for members in group(messages):  # a result written as text belongs to what asked for it
+        if groups and members[0].cause_by == RESULT_AS_TEXT:
+            groups[-1] += members
+        else:
+            groups.append(members)
+    goal = next((m for m in reversed(messages) if m.role is Role.USER and m.cause_by is None), None)
+    sizes = [sum(message_tokens(m, count_tokens) for m in members) for members in groups]
+    left, most = sum(sizes), sum(sizes) // 2
+    kept: list[Message] = []
+    for members, size in zip(groups, sizes, strict=True):
+        stays = any(m.role is Role.SYSTEM or m.pinned or m is goal for m in members)
+        if left > most and members is not groups[-1] and not stays:
+            left -= size
+        else:
+            kept += members
+    return kept if len(kept) < len(messages) else None

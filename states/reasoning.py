@@ -1,34 +1,44 @@
-"""Reasoning: one model call that ends in tool calls or in the answer."""
+"""Reasoning: one model call that ends in tool calls or in the answer.
+
+In text mode the call stands in the text. Only what ends the response is a call, and only in a place
+where nothing is quoted: a call in a sentence, in a list, in a quotation or between other text is
+text about a call, such as one that a web page asks for. Small models rarely write clean JSON, so
+the form is read with patience.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from agent_brain.common.aio import maybe_await
+from agent_brain.common.json_values import json_value_at, json_values
 from agent_brain.common.suggest import did_you_mean
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message, Role, trusted
 from agent_brain.states import prompts
-from agent_brain.states.base import Target
-from agent_brain.states.checks import Check, Checks, Problem, checked_problem, checks_of
+from agent_brain.states.base import Choose, RoutedState, Target
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.events import ActionRequested, Event, TextDelta
 from agent_brain.states.model_call import ModelCall, Words, correction
 from agent_brain.states.models.llm import LLM, ArgumentsDelta
 from agent_brain.states.models.resolve import as_llm
-from agent_brain.states.output_tools import (
+from agent_brain.states.output_types import (
     OUTPUT,
     OUTPUT_NAME,
-    OutputTool,
+    Check,
+    Checks,
+    OutputType,
+    Problem,
     check_names,
+    checked_problem,
     output_tools,
     read_output,
+    shape_of,
 )
-from agent_brain.states.output_types import OutputType, shape_of
-from agent_brain.states.parsing import parse_reasoning
-from agent_brain.states.routed import Choose, RoutedState
 from agent_brain.states.session_state import Notes
 from agent_brain.states.work import StreamItem
 from agent_brain.tools.action import Action
@@ -93,7 +103,7 @@ class ReasoningState(RoutedState):
             )
         self.llm = as_llm(llm)
         self.on_action = on_action
-        self.checks = checks_of(check, corrections, output_type)
+        self.checks = Checks(check, corrections, output_type)
         self.prompt = prompts.checked(prompt)
         self.mode: Mode = mode
         self.as_thoughts = as_thoughts
@@ -113,8 +123,7 @@ class ReasoningState(RoutedState):
         words: Words = "thought" if as_thoughts else "shown"
         if self._outputs and native:
             check_names(self._outputs, [tool.name for tool in tools])
-            answering = _AgentCall(self.llm, messages, tools, self._outputs, words)
-            answering.check_by(self.checks, memory)
+            answering = _AgentCall(self, memory, messages, tools, words)
             yield answering
             if answering.answered:
                 yield await self._answer(memory, answering)
@@ -165,14 +174,13 @@ class ReasoningState(RoutedState):
         calls = tuple(actions)
         cause = type(self).__name__
         message = trusted(ASSISTANT, text, tool_calls=calls, cause_by=cause)
-        if self.sent_from is not None:
-            message = message.model_copy(update={"sent_from": self.sent_from})
-        if call.attachments:
-            message = message.model_copy(update={"attachments": call.attachments})
         metadata = call.metadata()
         if as_thoughts and not calls:  # text that is not the answer yet
             metadata["thought"] = True
-        return message.model_copy(update={"metadata": metadata}) if metadata else message
+        if self.sent_from is None and not call.attachments and not metadata:
+            return message
+        made = {"sent_from": self.sent_from, "attachments": call.attachments}
+        return message.model_copy(update={**made, "metadata": metadata})
 
     @property
     def on_answer(self) -> Enum | None:
@@ -211,25 +219,21 @@ class _AgentCall(ModelCall):
 
     def __init__(
         self,
-        llm: LLM,
+        state: ReasoningState,
+        memory: Memory,
         messages: Sequence[Message],
         tools: Sequence[BaseTool],
-        outputs: dict[str, OutputTool],
         words: Words,
     ) -> None:
-        offered = (*tools, *outputs.values())
-        check = _AgentCall._read
-        super().__init__(llm, messages, tools=offered, words=words, acts=True, check=check)
-        self._outputs = outputs
-        self._check: Callable[[Any], Problem] | None = None
+        self._outputs = outputs = state._outputs
+        self._shape = shape_of(state.output_type)
+        offered, check = (*tools, *outputs.values()), _AgentCall._read
+        super().__init__(state.llm, messages, tools=offered, words=words, acts=True, check=check)
         self.refused = []
         self._names = {tool.name for tool in tools}
-
-    def check_by(self, checks: Checks, memory: Memory) -> None:
-        """Check the data, and continue to count what was refused in the run."""
-        self.corrections = checks.corrections
-        if checks.check is not None:
-            self._check = checks.of(memory)["check"]
+        self._check: Callable[[Any], Problem] | None = state.checks.of(memory)["check"]
+        self.corrections = state.checks.corrections
+        if self._check is not None:  # it counts what was refused in the whole run
             self.corrections = max(self.corrections - Refusals.read(memory).count, 0)
 
     async def record_refusals(self, memory: Memory) -> None:
@@ -259,7 +263,7 @@ class _AgentCall(ModelCall):
         if tool is None:
             return super()._show_arguments(piece)
         if self._partial is None:
-            self._partial, self._answer_id = tool.shape.partial(tool.member), piece.id
+            self._partial, self._answer_id = tool.shape.partial(), piece.id
         return self._grow(piece.text) if piece.id == self._answer_id else ()
 
     def _take_back_call(self, call_id: str, name: str) -> Iterable[Event]:
@@ -268,8 +272,7 @@ class _AgentCall(ModelCall):
         return self._settle(used=False) if call_id == self._answer_id else ()
 
     def _output_data(self) -> Any:
-        shape = next(iter(self._outputs.values())).shape
-        return shape.to_data(self.output) if self.answered else None
+        return self._shape.to_data(self.output) if self.answered else None
 
     def _read(self) -> Problem:
         """Read the answer; with other calls beside it, these run and the model is asked again."""
@@ -325,3 +328,150 @@ def _answer_cut_calls(memory: Memory, cut: str) -> None:
             )
             result = Message.tool(text, action, is_error=True, cause_by=ReasoningState.__name__)
             memory.control.finish_call(action, result)
+
+
+_NAME_KEYS = ("name", "action", "tool", "function")
+_ARGS_KEYS = ("args", "arguments", "action_input", "input", "parameters")
+_WRAPPERS = ("function", "action", "tool_call")
+_ALL_FENCED = re.compile(r"```\w*[ \t]*\n(?P<code>(?:(?!```).)*)\n```", re.DOTALL)
+_FENCED = re.compile(
+    r"^[ \t]*(?P<fence>```|~~~).*?(?:^[ \t]*(?P=fence)|\Z)", re.MULTILINE | re.DOTALL
+)
+_CALL = (
+    r"(?:(?:\**action[ \t*]*:[ \t*]*|<tool_call>\s*)?(?=\{)"
+    r"|\**action[ \t*]*:[ \t*`\"']*(?P<action>[\w.-]+)[ \t*`\"']*(?:\r?\n[ \t]*){1,3}"
+    r"\**action[ _]input[ \t*]*:[ \t*]*"
+    r"|<function=(?P<function>[\w.-]+)>[ \t]*)"
+)
+_NEXT = re.compile(rf"(?:(?:,|and|then)\s+)?{_CALL}", re.IGNORECASE)
+_FIRST = re.compile(  # on a line of its own, behind a sentence or a thought
+    rf"(?:^|(?<=[.!?])[ \t]+|(?<=</think>)\s*){_CALL}", re.IGNORECASE | re.MULTILINE
+)
+_REST = re.compile(r"\s*(?:</tool_call>|</function>)?\s*", re.IGNORECASE)
+_OPEN_QUOTE = re.compile(r"""(?:<\w[^<>]{0,100}>|[\s:(]["'“‘«])\s*\Z""")
+_LISTED = re.compile(r"[ \t]*(?:[>|]|(?:[*+-]|\d+[.)]|[A-Za-z][.)])(?:\s|\Z))")
+_NO_OBJECT = re.compile(r"(?:(?!</function>)[^\n])*")
+_NO_ARGS = ("none", "null", "n/a")
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """The thought and the action in a text.
+
+    Attributes:
+        thought: The text before the action, or all of it.
+        action: The call that it asks for, if any.
+        problem: Why the call cannot be read, if so; then there is no action.
+    """
+
+    thought: str
+    action: Action | None = None
+    problem: str | None = None
+
+
+_Call: TypeAlias = tuple[str, dict[str, Any] | None]
+"""The name and the arguments; None if these are unclear."""
+
+
+def parse_reasoning(text: str) -> Parsed:
+    """Split ``text`` into a thought and at most one action.
+
+    An action is a JSON object with a tool's name (``name``, ``action`` or ``tool``) and its
+    arguments (``args``, ``arguments`` or ``input``); or ``Action: name`` and, on the next line,
+    ``Action Input: {…}``; or ``<function=name>{…}</function>``. It ends the text, and begins a line
+    or follows a sentence; or the whole text is one code fence with nothing else in it. Small errors
+    in the JSON are repaired. Anything else is part of the thought.
+    """
+    text = text.strip()
+    whole = _ALL_FENCED.fullmatch(text)
+    if whole:
+        text = whole["code"].strip()
+    try:
+        ending = _objects_at_the_end(text)
+    except ValueError as error:
+        return Parsed(text, problem=str(error))
+    calls = [(start, call) for start, call in ending if call is not None]
+    if not calls or ending[-1][1] is None:
+        return Parsed(text)
+    start, (name, args) = calls[0]
+    thought = text[:start].strip()
+    if len(calls) > 1:
+        return Parsed(thought, problem=f"there are {len(calls)} JSON actions; give exactly one")
+    if args is None:
+        return Parsed(thought, problem='"args" is not a JSON object of arguments by name')
+    try:
+        return Parsed(thought, Action(name=name, args=args))
+    except (ValueError, RecursionError):
+        return Parsed(thought, problem='"args" is nested too deeply')
+
+
+def _objects_at_the_end(text: str) -> list[tuple[int, _Call | None]]:
+    """Return the JSON objects that end ``text``: where they begin, and their calls.
+
+    Raises:
+        ValueError: The last one is not complete.
+    """
+    unfenced = _FENCED.sub(lambda fence: "`" * len(fence[0]), text)
+    index = 0
+    while begin := _FIRST.search(unfenced, index):
+        start = begin.start()
+        line = text[text.rfind("\n", 0, start) + 1 : start]
+        listed = _LISTED.match(line) or line.count('"') % 2
+        quoted = listed or _OPEN_QUOTE.search(text[max(0, start - 200) : start])
+        found = []
+        following: re.Match[str] | None = begin
+        while following:
+            call, end = _call_at(text, following)
+            found.append((following.start(), call))
+            index = _end_of(_REST, text, end)
+            if index == len(text):
+                return [] if quoted else found
+            following = _NEXT.match(unfenced, index)
+    return []
+
+
+def _call_at(text: str, begin: re.Match[str]) -> tuple[_Call | None, int]:
+    """Return the call that begins there, if the object is one, and the index after it.
+
+    Raises:
+        ValueError: Its JSON is not complete.
+    """
+    name = begin["action"] or begin["function"]
+    if text.startswith("{", begin.end()):
+        value, end = json_value_at(text, begin.end())
+        value = value if isinstance(value, dict) else None
+        if name is None:
+            return (None if value is None else _call_in(value)), end
+        return (name, value), end
+    end = _end_of(_NO_OBJECT, text, begin.end())
+    empty = text[begin.end() : end].strip().casefold() in _NO_ARGS
+    closed = end == begin.end() and text.startswith("</function>", end)
+    return (name, {} if empty or closed else None), end
+
+
+def _end_of(pattern: re.Pattern[str], text: str, start: int) -> int:
+    """Return the index after what ``pattern``, which matches anything, matches at ``start``."""
+    found = pattern.match(text, start)
+    return start if found is None else found.end()
+
+
+def _call_in(value: dict[str, Any]) -> _Call | None:
+    """Return the name and arguments of the call that an object describes, if it does.
+
+    An object without arguments must have no other keys. The arguments are None if they are unclear.
+    """
+    for key in _WRAPPERS:  # {"type": "function", "function": {"name": …, "arguments": …}}
+        inner = value.get(key)
+        if isinstance(inner, dict):
+            return _call_in(inner)
+    if not any(key in value for key in _ARGS_KEYS) and len(value) > 1:
+        return None
+    names = [value[key] for key in _NAME_KEYS if isinstance(value.get(key), str) and value[key]]
+    if not names:
+        return None
+    args: Any = next((value[key] for key in _ARGS_KEYS if key in value), {})
+    if isinstance(args, str):
+        text = args.strip()
+        args = next(json_values(text), None) if text.startswith("{") else text or {}
+    args = {} if args is None else args
+    return names[0], args if isinstance(args, dict) else None

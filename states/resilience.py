@@ -13,7 +13,6 @@ from agent_brain.common.aio import maybe_await
 from agent_brain.common.errors import FinalError
 from agent_brain.common.values import is_amount, is_count, takes
 from agent_brain.memories.base import Memory
-from agent_brain.states.aclosing import closing
 from agent_brain.states.base import State, Target, seal
 from agent_brain.states.errors import (
     LLMAuthenticationError,
@@ -30,6 +29,7 @@ from agent_brain.states.work import (
     StreamItem,
     Work,
     WorkContext,
+    closing,
     next_item,
     perform,
 )

@@ -29,11 +29,7 @@ class RetryPolicy:
     max_wait: float = 60.0
 
     def wait(
-        self,
-        done: int,
-        asked: float | None = None,
-        *,
-        draw: Callable[[], float] = random.random,
+        self, done: int, asked: float | None = None, *, draw: Callable[[], float] = random.random
     ) -> float | None:
         """Return the seconds to wait before the next retry; None for no retry.
 
@@ -65,7 +61,15 @@ def retry_after(headers: Mapping[str, str], *, now: datetime | None = None) -> f
         return milliseconds / 1000
     value = found.get("retry-after", "")
     seconds = _number(value)
-    return _until(value, now or datetime.now(UTC)) if seconds is None else seconds
+    if seconds is not None:
+        return seconds
+    try:
+        moment = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    if moment.tzinfo is None:  # "-0000": UTC whose local zone is not known
+        moment = moment.replace(tzinfo=UTC)
+    return max((moment - (now or datetime.now(UTC))).total_seconds(), 0.0)
 
 
 def _number(text: str) -> float | None:
@@ -74,13 +78,3 @@ def _number(text: str) -> float | None:
     except ValueError:
         return None
     return max(number, 0.0) if math.isfinite(number) else None
-
-
-def _until(text: str, now: datetime) -> float | None:
-    try:
-        moment = parsedate_to_datetime(text)
-    except ValueError:
-        return None
-    if moment.tzinfo is None:  # "-0000": UTC whose local zone is not known
-        moment = moment.replace(tzinfo=UTC)
-    return max((moment - now).total_seconds(), 0.0)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from functools import lru_cache
-from typing import Any
+from collections.abc import Iterator, Mapping
+from functools import lru_cache, partial
+from typing import Annotated, Any
 
-from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
-from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+from pydantic import AfterValidator, GetCoreSchemaHandler, WithJsonSchema
+from pydantic_core import CoreSchema, PydanticCustomError
 
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.tools.schemas import Schema, read_schema
@@ -40,7 +40,7 @@ def _known_type(text: str, name: str) -> type:
     if not problems:
         rest = {k: v for k, v in schema.items() if k not in ("$defs", "definitions", "$schema")}
         try:
-            return _type(_Parts(schema).inlined(rest, _MOST_LEVELS), name, read)
+            return _type(_inlined(schema, rest, _MOST_LEVELS, iter(range(_MOST_PARTS))), name, read)
         except (LookupError, TypeError, ValueError):
             problems = ["it refers to itself, is too large, or has references other than $defs"]
     raise StateDefinitionError(f"{name!r} is no schema of an answer: {'; '.join(problems)}")
@@ -53,44 +53,30 @@ def _type(schema: dict[str, Any], name: str, read: Schema) -> type:
         return value
 
     def core(cls: type, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_after_validator_function(check, core_schema.any_schema())
+        described = Annotated[Any, AfterValidator(check), WithJsonSchema(schema)]
+        return handler.generate_schema(described)
 
-    def described(cls: type, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        return schema
-
-    methods = {
-        "__get_pydantic_core_schema__": classmethod(core),
-        "__get_pydantic_json_schema__": classmethod(described),
-    }
-    return type(name, (), methods)
+    return type(name, (), {"__get_pydantic_core_schema__": classmethod(core)})
 
 
-class _Parts:
-    """Puts what references lead to in their place: pydantic knows no references but its own."""
+def _inlined(root: Mapping[str, Any], part: Any, levels: int, left: Iterator[int]) -> Any:
+    """Return a part of the schema without references: pydantic knows none but its own.
 
-    def __init__(self, root: Mapping[str, Any]) -> None:
-        self._root = root
-        self._left = _MOST_PARTS
-
-    def inlined(self, part: Any, levels: int) -> Any:
-        """Return a part of the schema without references.
-
-        Raises:
-            ValueError: It is too large, or has more levels.
-            LookupError: A reference leads nowhere.
-        """
-        self._left -= 1
-        if not (self._left and levels):
-            raise ValueError
-        if isinstance(part, list):
-            return [self.inlined(each, levels - 1) for each in part]
-        if not isinstance(part, dict):
-            return part
-        reference = part.get("$ref")
-        if not isinstance(reference, str):
-            return {key: self.inlined(value, levels - 1) for key, value in part.items()}
-        found: Any = self._root
-        for key in reference.removeprefix("#").strip("/").split("/"):
-            found = found[key] if key else found
-        beside = {key: value for key, value in part.items() if key != "$ref"}
-        return self.inlined({**found, **beside}, levels - 1)
+    Raises:
+        ValueError: It has more levels, or more parts than are left.
+        LookupError: A reference leads nowhere.
+    """
+    if next(left, None) is None or not levels:
+        raise ValueError
+    inline = partial(_inlined, root, levels=levels - 1, left=left)
+    if isinstance(part, list):
+        return [*map(inline, part)]
+    if not isinstance(part, dict):
+        return part
+    reference = part.get("$ref")
+    if not isinstance(reference, str):
+        return {key: inline(value) for key, value in part.items()}
+    found: Any = root
+    for key in reference.removeprefix("#").strip("/").split("/"):
+        found = found[key] if key else found
+    return inline({**found, **{key: value for key, value in part.items() if key != "$ref"}})

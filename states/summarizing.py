@@ -77,15 +77,10 @@ def model_summarizer(
         request = [
             Message.system(told),
             *before,
-            *as_text([_said(message) for message in messages]),
+            *as_text([Message.user(m.content) if m.cause_by == ITSELF else m for m in messages]),
             Message.user("Write the new summary now."),
         ]
         call = ModelCall(model, request, words="hidden", check=is_said if form is None else fits)
         return (await finish_call(call)).text.strip()
 
     return summarize
-
-
-def _said(message: Message) -> Message:
-    """Return a message; a summary that is to be summarised itself is not a part of the prompt."""
-    return Message.user(message.content) if message.cause_by == ITSELF else message

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
+from enum import Enum
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -17,15 +17,18 @@ from pydantic import JsonValue
 from agent_brain.common.aio import CLEANUP_SECONDS, maybe_await
 from agent_brain.common.errors import FinalError
 from agent_brain.common.secrets import hide_in_result
+from agent_brain.common.values import check_count
 from agent_brain.memories.base import Memory
 from agent_brain.memories.control import SUSPENDED
 from agent_brain.memories.errors import STORE_ERRORS
 from agent_brain.memories.message import Attachment, Message, Role, trusted
 from agent_brain.memories.runs.calls import uncertain
-from agent_brain.memories.runs.human_requests import EDITED
+from agent_brain.memories.runs.human_requests import EDITED, Decision, HumanRequests
 from agent_brain.memories.runs.work import Here, here, work_here
 from agent_brain.memories.tool_search import SEARCH_TOOLS, found_in
-from agent_brain.states.background import live
+from agent_brain.states.base import Choose, RoutedState
+from agent_brain.states.concurrency import live
+from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.events import (
     ActionFinished,
     ActionStarted,
@@ -35,20 +38,25 @@ from agent_brain.states.events import (
     SleepRequested,
     ToolProgress,
 )
-from agent_brain.states.hook_requests import ToolRequest, ToolResponse
-from agent_brain.states.hooks import Hook
-from agent_brain.states.nested_tools import NestedRun, NestedTool
+from agent_brain.states.hooks import Hook, ToolRequest, ToolResponse
 from agent_brain.states.pipeline import Pipeline, ToolPassage
-from agent_brain.states.work import Work, WorkContext, position_of
+from agent_brain.states.work import (
+    NestedRun,
+    NestedTool,
+    StreamItem,
+    Work,
+    WorkContext,
+    position_of,
+)
 from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.calling import Outcome, call_tool, fit_result, is_valid
 from agent_brain.tools.context import Progress, ToolContext
 from agent_brain.tools.errors import InputNeeded, SleepNeeded, ToolArgumentsError
-from agent_brain.tools.result import Media
 
 if TYPE_CHECKING:
     from agent_brain.states.model_trace import CallTrace
+
 
 Report: TypeAlias = Callable[[Event], object]
 
@@ -198,15 +206,15 @@ class ToolRound(Work):
 
         Nothing but the branches' memories is opened before the first event is awaited.
         """
+        plain = live(self.run_all, may_drop=lambda event: isinstance(event, ToolProgress))
         if not self._nested:
-            return live(self.run_all, may_drop=is_progress)
+            return plain
         await self._prepare(stack)
         tool = self.tools[self._nested[0].action.name]
         assert isinstance(tool, NestedTool)
-        beside = live(self.run_all, may_drop=is_progress)
         order = tool.order(
             [*self._runs.values()],
-            beside=beside,
+            beside=plain,
             on_end=self._take_answer,
             max_concurrency=self.max_concurrency,
         )
@@ -218,57 +226,59 @@ class ToolRound(Work):
         if control.dry_run or not self._asks:
             return None
         uncertain: list[Action] = []
-        if control.pending:
-            uncertain = [await self._shown(c) for c in self._calls if self._needs_repeating(c)]
-        found = list(uncertain)
+        others: list[Action] = []
         for call in self._calls:
             tool, action = call.tool, call.action
-            asks = tool is not None and (tool.requires_approval is not False or self._approval)
-            if not asks or action.unparsed is not None:
-                continue
             if action.id in control.pending:
-                continue
-            if control.decision_on(action) is None:
+                known = control.pending[action.id].result is not None or self._may_repeat(call)
+                pauses = self._context is not None and self._context.pauses
+                if pauses and not known and self._decision_to_repeat(action) is None:
+                    uncertain.append(await self._shown(call))  # a person says if it runs again
+            elif (
+                tool is not None
+                and (tool.requires_approval is not False or self._approval)
+                and action.unparsed is None
+                and control.decision_on(action) is None
+            ):
                 shown = await self._shown(call)
-                if await self._needs_approval(_Call(shown, shown, tool)):
-                    found.append(shown)
-        if not found:
+                if await self._needs_approval(shown, tool):
+                    others.append(shown)
+        if not (uncertain or others):
             return None
-        return ApprovalRequested(tuple(found), tuple(action.id for action in uncertain))
+        return ApprovalRequested((*uncertain, *others), tuple(action.id for action in uncertain))
 
     async def _shown(self, call: _Call) -> Action:
         """Return a call as a person is asked about it: as the hooks will change it."""
         if self._hooks is None or not self._approval:
             return call.action
-        return (await self._hooks.as_asked(self._request(call))).action
+        return (await self._hooks.as_asked(self._request(call.action, call.tool))).action
 
-    async def _needs_approval(self, call: _Call) -> bool:
+    async def _needs_approval(self, action: Action, tool: BaseTool) -> bool:
         """Return whether a person must approve a call: the tool says so, or a hook."""
-        if call.tool is not None:
-            asking = call.tool.needs_approval(call.action.args)
-            if await work_here(self.memory.run_work, asking):
-                return True
+        if await work_here(self.memory.run_work, tool.needs_approval(action.args)):
+            return True
         for hook in self._approval:
-            if await maybe_await(hook.needs_approval(self._request(call))):
+            if await maybe_await(hook.needs_approval(self._request(action, tool))):
                 return True
         return False
 
-    def _needs_repeating(self, call: _Call) -> bool:
-        """Return whether a person must say if a call that may have taken effect runs again."""
-        begun = self.control.pending.get(call.action.id)
-        if begun is None or begun.result is not None or self._may_repeat(call):
-            return False
-        asked = self.control.is_uncertain(call.action)
-        pauses = self._context is not None and self._context.pauses
-        return pauses and not (asked and self.control.decision_on(call.action) is not None)
+    def _decision_to_repeat(self, action: Action) -> Decision | None:
+        """Return a person's decision on a call that may have taken effect, if there is one."""
+        return self.control.decision_on(action) if self.control.is_uncertain(action) else None
 
     async def sort_out(self) -> None:
         """Sort the calls into those with a result, those that the Brain runs, and others."""
-        if self.control.pending:
+        control = self.control
+        if control.pending:
             self._restore()
         for call in self._calls:
-            if call.outcome is None and await self._plain(call):
-                self._todo.append(call)
+            if call.outcome is not None:
+                continue
+            call.outcome = await self._outcome_without_running(call)
+            if call.outcome is None and call.question is None:
+                tool = None if control.dry_run else call.tool
+                nested = tool is not None and tool.nested and is_valid(call.action, tool)
+                (self._nested if nested else self._todo).append(call)
 
     def _restore(self) -> None:
         """Restore the results and the calls of unknown outcome of an interrupted run."""
@@ -282,30 +292,21 @@ class ToolRound(Work):
                 self.note_result(call.action, known.result)
                 call.reported = known.reported
             elif not self._may_repeat(call):
-                call.outcome = Outcome(self._doubt(call.action), is_error=True)
-
-    def _doubt(self, action: Action) -> str:
-        """Return what the model reads about a call that may have taken effect."""
-        decision = self.control.decision_on(action)
-        if decision is None or not self.control.is_uncertain(action):
-            return uncertain(action)
-        why = f": {decision.reason}" if decision.reason else ""
-        return f"{uncertain(action)}, as a person decided{why}"
+                text = uncertain(call.action)
+                if (decision := self._decision_to_repeat(call.action)) is not None:
+                    why = f": {decision.reason}" if decision.reason else ""
+                    text = f"{text}, as a person decided{why}"
+                call.outcome = Outcome(text, is_error=True)
 
     def _may_repeat(self, call: _Call) -> bool:
         """Whether a call that was begun and has no result may be run (again)."""
-        decision = self.control.decision_on(call.action)
-        if decision is not None and self.control.is_uncertain(call.action):
+        control, action = self.control, call.action
+        if (decision := self._decision_to_repeat(action)) is not None:
             return decision.approved
-        if self.control.pending[call.action.id].continues:
+        if control.pending[action.id].continues or call.tool is None or call.tool.idempotent:
             return True
-        refused = decision is not None and not decision.approved
-        return (
-            call.tool is None
-            or call.tool.idempotent
-            or refused
-            or self.control.has_answer(call.action.id)
-        )
+        decision = control.decision_on(action)
+        return (decision is not None and not decision.approved) or control.has_answer(action.id)
 
     async def run_all(self, report: Report) -> None:
         """Run the calls that are not nested, and report what happens to each as it happens."""
@@ -317,7 +318,7 @@ class ToolRound(Work):
         if self._durable and (begun or known):
             for call in known:
                 self._note_finished(call)
-            await self._write_calls(None, begun, known=bool(known))
+            await self._write_calls(begun, changed=True)
         for call in self._nested:
             report(ActionStarted(call.action))
         for call in known:
@@ -340,14 +341,15 @@ class ToolRound(Work):
         while begun:
             call = begun.pop(0)
             await self._run_one(call)
-            finished = call if call.outcome is not None else None
+            finished = call.outcome is not None
             following, todo[:1] = todo[:1], []
-            if self._durable and finished and self._is_last(call):
-                self._note_finished(call)  # it is written with the step
-            elif self._durable:
-                await self._write_calls(finished, following)
+            if self._durable:
+                if finished and call.action.id in self.control.pending:
+                    self._note_finished(call)  # else it was deleted while it ran
+                if not (finished and self._is_last(call)):  # which is written with the step
+                    await self._write_calls(following, changed=finished)
             begun += following
-            if finished is not None:
+            if finished:
                 self._report(self._finished(call))
 
     def _is_last(self, call: _Call) -> bool:
@@ -364,31 +366,24 @@ class ToolRound(Work):
         self.control.pending[call.action.id].uncounted = True
 
     async def _write_calls(
-        self,
-        finished: _Call | None,
-        begun: Sequence[_Call] = (),
-        *,
-        continue_: bool = False,
-        known: bool = False,
+        self, begun: Sequence[_Call], *, changed: bool = False, continue_: bool = False
     ) -> None:
-        """Record the result of a call and, in the same write, which calls begin next."""
-        if not self._durable:
-            return
-        control = self.control
-        if finished is not None and finished.action.id in control.pending:
-            # else it was deleted while it ran
-            self._note_finished(finished)
-        control.begin_calls([call.action for call in begun], continue_=continue_)
-        if begun or known or finished is not None:
-            await self.memory.record()
+        """Record what has changed and, in the same write, which calls begin next."""
+        if self._durable:
+            self.control.begin_calls([call.action for call in begun], continue_=continue_)
+            if begun or changed:
+                await self.memory.record()
 
     async def _run_one(self, call: _Call) -> None:
         """Run a call; it has no outcome if it waits for a person's answer or for a time."""
         action, control = call.action, self.control
         place = (control.run_id, control.branch, control.moves)
-        sink = partial(self._note_progress, action)
+
+        def note(progress: Progress) -> None:  # which may be called from any thread
+            self._report(ToolProgress(action, progress.done, progress.total, progress.message))
+
         given = call.answers or []
-        context = ToolContext(action, self.memory, place, self.memory.deps, sink, given)
+        context = ToolContext(action, self.memory, place, self.memory.deps, note, given)
         self._report(ActionStarted(action))
         run = self.memory.run_work
         working = here.set(here.get() if run is None else Here(run))
@@ -403,18 +398,18 @@ class ToolRound(Work):
             raise
         finally:
             here.reset(working)
-        if isinstance(outcome.exception, InputNeeded) and self._asks:
-            needed, self._waits = outcome.exception, True
+        needed = outcome.exception
+        if not (self._asks and isinstance(needed, InputNeeded | SleepNeeded)):
+            call.outcome = outcome
+            return
+        self._waits = True
+        if isinstance(needed, SleepNeeded):
+            call.wake_at = needed.until
+        else:
             call.question = InputRequested(hide_in_result(needed.prompt), action.id, needed.schema)
             if needed.again:
                 control.run_again(action, context.answers)
-            control.withdraw_call(action)
-            return
-        if isinstance(outcome.exception, SleepNeeded) and self._asks:
-            call.wake_at, self._waits = outcome.exception.until, True
-            control.withdraw_call(action)
-            return
-        call.outcome = outcome
+        control.withdraw_call(action)
 
     async def _call_hooked(self, hooks: Pipeline, call: _Call, context: ToolContext) -> Outcome:
         """Call a tool with hooks around it, which see its whole text."""
@@ -433,7 +428,7 @@ class ToolRound(Work):
         self, hooks: Pipeline, call: _Call
     ) -> tuple[ToolPassage, Outcome | None]:
         """Call the hooks before a call; return its result too if it is not to run."""
-        asked = self._request(call)
+        asked = self._request(call.action, call.tool)
         passage = ToolPassage(hooks.tool, asked)
         response = await passage.enter()
         action = passage.request.action
@@ -441,7 +436,7 @@ class ToolRound(Work):
             call.action, call.tool = action, self.tools.get(action.name)
             passage.request = replace(passage.request, tool=call.tool)
         if response is not None:
-            return passage, _outcome_of(response)
+            return passage, _outcome_of(response, None)
         return passage, await self._refused_change(asked, passage.request)
 
     async def _refused_change(self, asked: ToolRequest, request: ToolRequest) -> Outcome | None:
@@ -449,7 +444,7 @@ class ToolRound(Work):
         was, action, tool = asked.action, request.action, request.tool
         if (action.name, action.args) == (was.name, was.args) or tool is None:
             return None
-        if not self.control.dry_run and await self._needs_approval(_Call(action, action, tool)):
+        if not self.control.dry_run and await self._needs_approval(action, tool):
             return _refusal(
                 f"A hook changed this call, and {action.name!r} with the changed arguments needs "
                 "a person's approval"
@@ -474,77 +469,57 @@ class ToolRound(Work):
             if response is not given:
                 tool: BaseTool | None = passage.request.tool
                 limit = None if tool is None else tool.max_result_tokens
-                fitted = fit_result(
-                    response.content, limit, response.exception, is_error=response.is_error
-                )
-                call.outcome = fitted._replace(is_error=response.is_error, media=response.media)
+                call.outcome = _outcome_of(response, limit)._replace(is_error=response.is_error)
         return call.outcome
 
-    def _request(self, call: _Call) -> ToolRequest:
-        return ToolRequest(
-            action=call.action,
-            tool=call.tool,
-            at=position_of(self._context),
-            memory=self.memory,
-        )
-
-    def _note_progress(self, action: Action, progress: Progress) -> None:
-        """Report it; may be called from any thread."""
-        self._report(ToolProgress(action, progress.done, progress.total, progress.message))
+    def _request(self, action: Action, tool: BaseTool | None) -> ToolRequest:
+        at = position_of(self._context)
+        return ToolRequest(action=action, tool=tool, at=at, memory=self.memory)
 
     def _finished(self, call: _Call) -> ActionFinished:
         message = self._message(call)
         assert call.outcome is not None
         return ActionFinished(call.action, message, call.outcome.exception)
 
-    async def _plain(self, call: _Call) -> bool:
-        """Return whether a call runs here: it is neither refused nor left to the Brain."""
+    async def _outcome_without_running(self, call: _Call) -> Outcome | None:
+        """Return the outcome of a call that is refused or answered; None if it may run or waits."""
         action, tool, control = call.action, call.tool, self.control
         if tool is None:
             if self.memory.get_tool(action.name) is None:
-                return True
+                return None  # running it says so
             why = "may not be used for this goal"
             if SEARCH_TOOLS in self.tools and action.name in self.memory.allowed_tools():
                 why = f"must be found with {SEARCH_TOOLS!r} before it can be called"
-            call.outcome = _refusal(f"{action.name!r} {why}")
-            return False
-        if control.human_requests is not None and not self._as_decided(call, tool):
-            return False
+            return _refusal(f"{action.name!r} {why}")
+        if control.human_requests is not None:
+            outcome = self._as_decided(call, tool, control.human_requests)
+            if outcome is not None or call.question is not None:
+                return outcome
         asks = self._asks or control.dry_run or not (tool.requires_approval or self._approval)
-        if not asks and await self._needs_approval(
-            _Call(shown := await self._shown(call), shown, tool)
-        ):
-            call.outcome = _refusal(
+        if not asks and await self._needs_approval(await self._shown(call), tool):
+            return _refusal(
                 f"{action.name!r} needs a person's approval, which cannot be asked for here"
             )
-            return False
-        if tool.nested and not control.dry_run and is_valid(call.action, tool):
-            self._nested.append(call)
-            return False
-        return True
+        return None
 
-    def _as_decided(self, call: _Call, tool: BaseTool) -> bool:
-        """Apply a person's decision; return False if the call then does not run."""
+    def _as_decided(self, call: _Call, tool: BaseTool, asked: HumanRequests) -> Outcome | None:
+        """Apply a person's decision or answer; return the outcome if the call then does not run."""
         action = call.action
-        decision, asked = self.control.decision_on(action), self.control.human_requests
-        assert asked is not None
+        decision = self.control.decision_on(action)
         call.answers = asked.answers_for(action.id)
         if action.id in asked.answers:
-            call.outcome = fit_result(asked.answers[action.id], tool.max_result_tokens)
-            return False
+            return fit_result(asked.answers[action.id], tool.max_result_tokens)
         if action.id in asked.questions:  # it still waits; a person is asked once
             prompt, schema = asked.questions[action.id], asked.schemas.get(action.id)
             call.question, self._waits = InputRequested(prompt, action.id, schema), True
-            return False
-        if decision is not None and not decision.approved:
+        elif decision is not None and not decision.approved:
             why = f": {decision.reason}" if decision.reason else ", and gave no reason"
-            call.outcome = _refusal(f"A person refused this call{why}")
-            return False
-        if decision is not None:
+            return _refusal(f"A person refused this call{why}")
+        elif decision is not None:
             args = asked.changed.get(action.id) if decision.args is None else decision.args
             if args is not None:
                 call.action = Action(name=action.name, args=args, id=action.id)
-        return True
+        return None
 
     async def _prepare(self, stack: AsyncExitStack) -> None:
         """Make the branches of the nested calls, and note these as begun.
@@ -566,8 +541,8 @@ class ToolRound(Work):
             run.call_id = action.id
             await stack.enter_async_context(run.memory)
         kept = [call for call, run in self._runs.items() if run.memory.lasting]
-        await self._write_calls(None, kept, continue_=True)
-        await self._write_calls(None, [call for call in self._nested if call not in kept])
+        await self._write_calls(kept, continue_=True)
+        await self._write_calls([call for call in self._nested if call not in kept])
         for call in self._nested:
             call.begun = True
 
@@ -589,15 +564,19 @@ class ToolRound(Work):
                 await self._leave_hooks(call.passage, call, call.outcome)
             except Exception as failed:  # a branch that ends cannot raise it
                 self._failed = self._failed or failed
-        await self._write_calls(call)
+        if self._durable and action.id in self.control.pending:
+            self._note_finished(call)  # else it was deleted while it ran
+        await self._write_calls((), changed=True)
         return [self._finished(call)]
 
     def _message(self, call: _Call) -> Message:
         if call.message is not None:
             return call.message
         action, outcome = call.action, call.outcome
-        if outcome is None:
-            outcome = call.outcome = _cut_short(call)
+        if outcome is None:  # the run ends before it has finished
+            text = "The call was not run: the run was cut short"
+            text = uncertain(action) if call.begun else text
+            outcome = call.outcome = Outcome(text, is_error=True)
         message = trusted(
             TOOL,
             outcome.content,
@@ -607,7 +586,10 @@ class ToolRound(Work):
             cause_by=self.cause,
         )
         if outcome.media:
-            attachments = tuple(map(_attachment, outcome.media))
+            attachments = tuple(
+                Attachment(media_type=each.media_type, data=each.data, name=each.name)
+                for each in outcome.media
+            )
             message = message.model_copy(update={"attachments": attachments})
         if outcome.full is not None or self.control.human_requests is not None:
             message = self._with_notes(message, action, outcome.full)
@@ -683,19 +665,9 @@ class ToolRound(Work):
         await trace.tool_results(position_of(self._context), self.memory, results)
 
 
-def _cut_short(call: _Call) -> Outcome:
-    """Return the outcome of a call that did not finish before the run ended."""
-    if call.begun:
-        return Outcome(uncertain(call.action), is_error=True)
-    return Outcome("The call was not run: the run was cut short", is_error=True)
-
-
-def _attachment(media: Media) -> Attachment:
-    return Attachment(media_type=media.media_type, data=media.data, name=media.name)
-
-
-def _outcome_of(response: ToolResponse) -> Outcome:
-    fitted = fit_result(response.content, None, response.exception, is_error=response.is_error)
+def _outcome_of(response: ToolResponse, limit: int | None) -> Outcome:
+    """Return the response of a hook as the outcome of a call, with at most ``limit`` tokens."""
+    fitted = fit_result(response.content, limit, response.exception, is_error=response.is_error)
     return fitted._replace(media=response.media)
 
 
@@ -703,10 +675,45 @@ def _refusal(why: str) -> Outcome:
     return fit_result(f"{why}: it was not run", None, is_error=True)
 
 
-def is_progress(event: Event) -> bool:
-    """Return whether an event reports progress, some of which a slow reader may miss."""
-    return isinstance(event, ToolProgress)
-
-
 def _ignore(event: Event) -> None:
     """Do nothing."""
+
+
+class ActionState(RoutedState):
+    """Run all requested tool calls with the tools that the memory offers.
+
+    Calls run at once. Results are recorded in the order of the requests, in one update. An error in
+    a call becomes its result (``is_error``), and the run continues. When the step is interrupted,
+    finished calls are recorded and the others get a result that says why they did not run.
+
+    While a call needs a person's approval and has none, no call runs: the state yields
+    ``ApprovalRequested``, and the run waits to be resumed. If a tool raises ``InputNeeded``, the
+    run waits for an answer, which becomes the result; the results of other calls are kept.
+
+    A durable memory records every call before it begins, and its result: the last of a round with
+    the step. A run resumed after a crash repeats neither a call whose result is recorded nor,
+    unless the tool is ``idempotent``, one that may have taken effect.
+
+    Args:
+        on_done: The next state; None ends the run.
+        choose: Returns the next state (:class:`RoutedState`).
+        max_concurrency: Maximum number of calls that run at once; None for no maximum. Brains that
+            are called as tools are counted apart.
+    """
+
+    def __init__(
+        self,
+        on_done: Enum | None = None,
+        *,
+        choose: Choose | None = None,
+        max_concurrency: int | None = None,
+    ) -> None:
+        super().__init__(on_done, choose)
+        check_count(StateDefinitionError, "max_concurrency", max_concurrency, optional=True)
+        self.max_concurrency = max_concurrency
+
+    async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
+        """Run the calls; what happens to each streams as it happens."""
+        yield ToolRound(memory, ActionState.__name__, self.max_concurrency, ends_step=True)
+
+    run.begins_with_record = True  # type: ignore[attr-defined] # of the step before, and the calls

@@ -10,21 +10,75 @@ continues the state. An error of the work is raised at the ``yield``::
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
+from abc import abstractmethod
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterable,
+    Sequence,
+)
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar
 
 import anyio
 
-from agent_brain.states.aclosing import close_stream
+from agent_brain.memories.base import Memory
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.events import NOWHERE, Event, Position
+from agent_brain.tools.action import Action
+from agent_brain.tools.base import BaseTool
 
 if TYPE_CHECKING:
-    from agent_brain.memories.base import Memory
     from agent_brain.memories.runs.work import RunWork
     from agent_brain.states.pipeline import Pipeline
 
+
 T = TypeVar("T")
+
+
+TURN_SECONDS = 0.01
+
+
+@asynccontextmanager
+async def closing(stream: AsyncIterator[T]) -> AsyncIterator[AsyncIterator[T]]:
+    """Close a stream at the end: as :func:`contextlib.aclosing`, for any iterator.
+
+    Async generators are closed; an iterator without ``aclose`` is left as it is.
+    """
+    try:
+        yield stream
+    finally:
+        await close_stream(stream)
+
+
+async def close_stream(stream: object) -> None:
+    """Close an async generator; other iterators are left as they are."""
+    aclose = getattr(stream, "aclose", None)
+    if aclose is not None:
+        await aclose()
+
+
+class Pace:
+    """Yields to the event loop regularly, in a loop that may never wait otherwise.
+
+    A loop over a stream whose pieces are all ready would otherwise block every timer, such as the
+    time limit of the run.
+    """
+
+    __slots__ = ("_turned",)
+
+    def __init__(self) -> None:
+        self._turned = anyio.current_time()
+
+    async def keep(self) -> None:
+        """Yield to the event loop if it has not run for ``TURN_SECONDS``."""
+        now = anyio.current_time()
+        if now - self._turned > TURN_SECONDS:
+            await anyio.lowlevel.checkpoint()
+            self._turned = anyio.current_time()
 
 
 class OutOfTimeError(Exception):
@@ -71,47 +125,31 @@ class Clock:
 
 
 class WorkContext(Protocol):
-    """What a run provides to the work of its states."""
+    """What a run provides to the work of its states.
 
-    @property
-    def at(self) -> Position:
-        """The step that yielded the work."""
-        ...
+    Attributes:
+        at: The step that yielded the work.
+        key: The names of the states and branches around the net, which tell it from all others.
+        memory: The memory of the run.
+        watched: Whether somebody reads all events of the run.
+        pauses: Whether a person is asked about calls that may have taken effect before a crash.
+        asks: Whether the net can wait for a person: its memory will be found again.
+    """
 
-    @property
-    def key(self) -> str:
-        """The names of the states and branches around the net, which tell it from all others."""
-        ...
-
-    @property
-    def memory(self) -> Memory:
-        """The memory of the run."""
-        ...
+    at: Position
+    key: str
+    memory: Memory
+    watched: bool
+    pauses: bool
+    asks: bool
 
     @property
     def hooks(self) -> Pipeline | None:
         """The hooks around model calls and tool calls, if there are any."""
-        ...
 
     @property
     def sink(self) -> Callable[[Event], object] | None:
         """Takes the events of tool calls that nobody reads as they happen; None: they are read."""
-        ...
-
-    @property
-    def watched(self) -> bool:
-        """Whether somebody reads all events of the run."""
-        ...
-
-    @property
-    def pauses(self) -> bool:
-        """Whether a person is asked about calls that may have taken effect before a crash."""
-        ...
-
-    @property
-    def asks(self) -> bool:
-        """Whether the net can wait for a person: its memory will be found again."""
-        ...
 
     def delegate(self, order: Any, *, part: bool = False) -> AsyncGenerator[Event, None]:
         """Run the nets of a :class:`~agent_brain.nets.Delegate`.
@@ -120,11 +158,9 @@ class WorkContext(Protocol):
             order: The nets.
             part: Whether it is part of other work, so its answer is not the answer of the state.
         """
-        ...
 
     def count_unread(self, event: Event) -> None:
         """Count the model calls in an ``event`` that nobody reads any more."""
-        ...
 
     def check_budget(self) -> None:
         """Check that another model call may begin.
@@ -132,7 +168,6 @@ class WorkContext(Protocol):
         Raises:
             LimitReachedError: A limit is reached or a budget used up: the run ends after the step.
         """
-        ...
 
     def reserve_calls(self) -> bool:
         """Take places for the tool calls that are requested in the memory.
@@ -143,11 +178,9 @@ class WorkContext(Protocol):
         Raises:
             LimitReachedError: There are too few: the run ends after the step.
         """
-        ...
 
     def release_calls(self) -> None:
         """Give back the places of tool calls that did not come to their ends."""
-        ...
 
 
 class Work:
@@ -261,3 +294,53 @@ async def relay(
                 failed = error
     finally:
         await close(stream)
+
+
+class NestedRun(Protocol):
+    """A nested call, and its outcome once the Brain has run it."""
+
+    call_id: str
+    memory: Memory
+    answer: str
+    stop_reason: str | None
+    error: Exception | None
+
+
+OnEnd: TypeAlias = Callable[[Any], Awaitable[Iterable[Event]]]  # takes the NestedRun
+
+
+class NestedTool(BaseTool):
+    """A tool whose calls are branches of the run: events, limits and cancellation reach into them.
+
+    Outside of a run it is a tool like others, through ``execute``.
+    """
+
+    nested: ClassVar[bool] = True
+
+    @abstractmethod
+    async def prepare(self, name: str, action: Action, memory: Memory) -> NestedRun:
+        """A branch that is ready to run, on a memory of its own.
+
+        Args:
+            name: The name of the branch in the path of its events.
+            action: The call, with arguments that fit the schema.
+            memory: The memory of the net that calls.
+        """
+
+    @staticmethod
+    @abstractmethod
+    def order(
+        runs: Sequence[NestedRun],
+        *,
+        beside: AsyncIterator[Event],
+        on_end: OnEnd,
+        max_concurrency: int | None = None,
+    ) -> Work:
+        """Return the work that runs the branches; failures are reported on them.
+
+        Args:
+            runs: The branches.
+            beside: Events of the other calls of the round, which stream meanwhile.
+            on_end: Called when a branch has ended; the events that it returns stream then.
+            max_concurrency: How many run at once; None for all.
+        """

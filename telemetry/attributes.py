@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
-from agent_brain.states.hook_requests import (
+from agent_brain.states.hooks import (
     EmbeddingRequest,
     HookRequest,
     ModelRequest,

@@ -10,7 +10,7 @@ from typing import Any
 
 from agent_brain.common.text import to_compact_json
 from agent_brain.memories.message import Message
-from agent_brain.states.hook_requests import ModelRequest, ModelResponse
+from agent_brain.states.hooks import ModelRequest, ModelResponse
 from agent_brain.tools.action import Action
 
 _FINISH = {

@@ -12,8 +12,9 @@ from opentelemetry.metrics import MeterProvider, get_meter
 from opentelemetry.trace import SpanKind, TracerProvider, get_tracer
 
 from agent_brain.errors import BrainDefinitionError
-from agent_brain.states.hook_requests import (
+from agent_brain.states.hooks import (
     EmbeddingRequest,
+    Hook,
     ModelRequest,
     ModelResponse,
     RunRequest,
@@ -21,7 +22,6 @@ from agent_brain.states.hook_requests import (
     ToolRequest,
     ToolResponse,
 )
-from agent_brain.states.hooks import Hook
 from agent_brain.states.usage import Usage
 from agent_brain.telemetry import attributes as names
 from agent_brain.telemetry import content as said

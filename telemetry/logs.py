@@ -10,7 +10,8 @@ from typing import Any
 from agent_brain.common.request_id import request_id
 from agent_brain.common.secrets import get_logger
 from agent_brain.errors import BrainDefinitionError
-from agent_brain.states.hook_requests import (
+from agent_brain.states.hooks import (
+    Hook,
     HookRequest,
     ModelRequest,
     ModelResponse,
@@ -19,7 +20,6 @@ from agent_brain.states.hook_requests import (
     ToolRequest,
     ToolResponse,
 )
-from agent_brain.states.hooks import Hook
 
 FIELDS = ("run_id", "session", "tenant", "state", "step", "path")
 

@@ -11,8 +11,7 @@ from typing import Any
 from agent_brain.common.errors import AgentBrainError
 from agent_brain.common.files import keep_database
 from agent_brain.memories.trace.recorded_call import RecordedCall
-from agent_brain.states.models.call_data import piece_from_data, request_to_data
-from agent_brain.states.sent_request import with_hash
+from agent_brain.states.models.call_data import piece_from_data, request_to_data, with_hash
 
 FORMAT = "agent-brain-cassette"
 VERSION = 2

@@ -11,17 +11,22 @@ from typing import Literal, Self, TypeAlias
 
 from agent_brain.memories.trace.recorded_call import RecordedCall
 from agent_brain.recording.run import without_repeated
-from agent_brain.states.aclosing import closing
+from agent_brain.states.hooks import ModelRequest
 from agent_brain.states.model_trace import CallInProgress
-from agent_brain.states.models.call_data import play
+from agent_brain.states.models.call_data import (
+    RequestReader,
+    describe_request,
+    explain_request,
+    play,
+    similarity,
+)
 from agent_brain.states.models.interception import (
     Pieces,
-    RealCall,
+    Send,
     instead_of_real_calls,
     send_for_real,
 )
-from agent_brain.states.request_diff import describe_request, explain_request, similarity
-from agent_brain.states.sent_request import RequestReader
+from agent_brain.states.work import closing
 from agent_brain.testing.cassette_format import (
     CassetteError,
     CassetteMismatchError,
@@ -104,19 +109,16 @@ class Cassette:
         if self._player is not None and (problems := self._player.problems()):
             raise CassetteMismatchError("\n".join(problems))
 
-    def _request(self, call: RealCall) -> RecordedCall:
-        return self._reader.read(call.llm, call.messages, call.tools, call.output_type)
-
-    async def _record(self, call: RealCall) -> Pieces:
-        made = CallInProgress(self._request(call), self._reader.scrubber_of(call.llm))
+    async def _record(self, request: ModelRequest, send: Send) -> Pieces:
+        made = CallInProgress(self._reader.read(request), self._reader.scrubber_of(request.llm))
         self._recorded.append(made)
-        async with closing(made.through(send_for_real(call))) as pieces:
+        async with closing(made.through(send_for_real(request, send))) as pieces:
             async for piece in pieces:
                 yield piece
 
-    async def _replay(self, call: RealCall) -> Pieces:
+    async def _replay(self, request: ModelRequest, _: Send) -> Pieces:
         assert self._player is not None
-        recorded = self._player.take(self._request(call))
+        recorded = self._player.take(self._reader.read(request))
         async with closing(play(recorded)) as pieces:
             async for piece in pieces:
                 yield piece

@@ -13,7 +13,7 @@ from agent_brain.recording.run import RecordedRun, calls_tools_natively, request
 from agent_brain.states.errors import LLMError
 from agent_brain.states.events import Event, RunFailed
 from agent_brain.states.models.call_data import error_from_data, joined, piece_from_data
-from agent_brain.states.parsing import parse_reasoning
+from agent_brain.states.reasoning import parse_reasoning
 from agent_brain.tools.action import Action
 
 Data: TypeAlias = dict[str, Any]

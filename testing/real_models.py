@@ -9,10 +9,11 @@ from pydantic import BaseModel
 
 from agent_brain.common.errors import AgentBrainError
 from agent_brain.memories.message import Message
-from agent_brain.states.aclosing import closing
+from agent_brain.states.hooks import ModelRequest
 from agent_brain.states.models import interception
 from agent_brain.states.models.llm import LLM, Piece
 from agent_brain.states.models.resolve import as_llm
+from agent_brain.states.work import closing
 from agent_brain.tools.base import BaseTool
 
 
@@ -75,15 +76,17 @@ class CassetteLLM(LLM):
     ) -> AsyncIterator[Piece]:
         """Stream the model's answer, or the one on the cassette."""
 
-        async def send() -> AsyncIterator[Piece]:
+        async def send(_: ModelRequest) -> AsyncIterator[Piece]:
             interception.about_to_call(self.model)
             stream = self.llm.stream(messages, tools=tools, output_type=output_type)
             async with closing(stream) as pieces:
                 async for piece in pieces:
                     yield piece
 
-        call = interception.RealCall(self.llm, messages, tools, output_type, send)
-        async with closing(interception.real_call(call)) as pieces:
+        request = ModelRequest(
+            llm=self.llm, messages=messages, tools=tools, output_type=output_type
+        )
+        async with closing(interception.real_call(request, send)) as pieces:
             async for piece in pieces:
                 yield piece
 

@@ -16,7 +16,6 @@ from agent_brain.memories.base import Memory
 from agent_brain.nets.delegation import Delegate
 from agent_brain.nets.edges import known_targets
 from agent_brain.nets.validation import check_state
-from agent_brain.states.aclosing import closing
 from agent_brain.states.base import State, seal
 from agent_brain.states.events import (
     NOWHERE,
@@ -29,7 +28,7 @@ from agent_brain.states.events import (
 )
 from agent_brain.states.function import FunctionState, StateFunction, is_state_function
 from agent_brain.states.models.llm import Thought
-from agent_brain.states.work import StreamItem, Work, next_item, perform
+from agent_brain.states.work import StreamItem, Work, closing, next_item, perform
 from agent_brain.stuck import StuckPolicy
 from agent_brain.testing.person import Approval, Person
 from agent_brain.usage.budget import Budget

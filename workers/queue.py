@@ -17,7 +17,7 @@ from sniffio import current_async_library
 
 from agent_brain.brain import Brain
 from agent_brain.common.errors import EventLoopError
-from agent_brain.common.litellm.connections import connections
+from agent_brain.common.litellm import connections
 from agent_brain.common.secrets import scrub as hide
 from agent_brain.common.suggest import did_you_mean
 from agent_brain.errors import QueueError

@@ -19,12 +19,16 @@ from agent_brain.memories.runs.work import EMBEDDING
 from agent_brain.memories.trace.recorded_call import RecordedCall, unpack_vector
 from agent_brain.recording.run import RecordedRun, without_repeated
 from agent_brain.states.events import Position
-from agent_brain.states.hook_requests import EmbeddingRequest, ModelRequest
+from agent_brain.states.hooks import EmbeddingRequest, ModelRequest
 from agent_brain.states.model_trace import CallTrace, Embed, Send, read_request
-from agent_brain.states.models.call_data import play
+from agent_brain.states.models.call_data import (
+    RequestReader,
+    describe_request,
+    differing_fields,
+    explain_request,
+    play,
+)
 from agent_brain.states.models.llm import Piece
-from agent_brain.states.request_diff import describe_request, differing_fields, explain_request
-from agent_brain.states.sent_request import RequestReader
 from agent_brain.states.usage import Usage
 from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool

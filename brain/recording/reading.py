@@ -17,7 +17,7 @@ from agent_brain.memories.tool_search import SEARCH_TOOLS, found_in
 from agent_brain.memories.trace.recorded_call import RecordedCall
 from agent_brain.memories.wrapper import offers
 from agent_brain.recording.run import RecordedRun, ReplayError, requests_of
-from agent_brain.states.sent_request import tool_result
+from agent_brain.states.models.call_data import tool_result
 from agent_brain.tools.action import Action
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from agent_brain.limits import SPENDING, Limits, StopReason
 from agent_brain.memories.base import Memory
 from agent_brain.memories.control import Control
 from agent_brain.states.events import Position
-from agent_brain.states.hook_requests import HookRequest
-from agent_brain.states.hooks import Hook
+from agent_brain.states.hooks import Hook, HookRequest
 from agent_brain.states.usage import Usage
 from agent_brain.usage.ledger import Payer, UsageLedger
 

@@ -17,8 +17,7 @@ from agent_brain.common.values import check_count, error_lines
 from agent_brain.errors import BrainDefinitionError, BrainUseError
 from agent_brain.memories.base import Memory
 from agent_brain.memories.store.expiry import utc_now
-from agent_brain.states.hook_requests import HookRequest
-from agent_brain.states.hooks import Hook
+from agent_brain.states.hooks import Hook, HookRequest
 from agent_brain.states.usage import Usage
 from agent_brain.usage.accounts import Account, Accounts, SavedLedger, SessionKey
 from agent_brain.usage.budgets import UsageBudget

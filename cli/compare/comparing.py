@@ -19,7 +19,7 @@ from agent_brain.cli.signals import (
     signals_wake_loop,
     sigterm_as_ctrl_c,
 )
-from agent_brain.common.litellm.connections import connections
+from agent_brain.common.litellm import connections
 from agent_brain.common.text import count_of
 from agent_brain.errors import ExperimentError
 from agent_brain.experiments import Cell, Experiment, Outcome, Progress, Report

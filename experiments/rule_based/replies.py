@@ -24,7 +24,7 @@ from agent_brain.experiments.rule_based.solving import (
 )
 from agent_brain.experiments.rule_based.tool_choice import failures
 from agent_brain.nets.library.voting import majority
-from agent_brain.states.output_tools import OutputTool
+from agent_brain.states.output_types import OutputTool
 from agent_brain.tools.action import Action
 
 Reply = Callable[[Sight, Mapping[str, str]], Move]

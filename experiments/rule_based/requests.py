@@ -11,7 +11,7 @@ from agent_brain.memories.user import knowing
 from agent_brain.nets.library import debate, plan_execute, router, voting
 from agent_brain.nets.library import graph_of_thoughts as graph
 from agent_brain.nets.library import tree_of_thoughts as tree
-from agent_brain.states import evaluation, planning, prompts, reflection
+from agent_brain.states import evaluation, planning, prompts
 from agent_brain.stuck import HINT
 
 REMARK = "Look at this again: "
@@ -23,9 +23,9 @@ _TEMPLATES: tuple[tuple[str, str], ...] = (
     ("step", planning.STEP),
     ("judge answer", evaluation.REQUEST),
     ("judge step", plan_execute.REQUEST),
-    ("judge last step", reflection.REQUEST),
-    ("reflect", reflection.SELF_REQUEST),
-    ("lesson", reflection.LESSON),
+    ("judge last step", evaluation.STEP_REQUEST),
+    ("reflect", evaluation.SELF_REQUEST),
+    ("lesson", evaluation.LESSON),
     ("opening", debate.OPENING),
     ("reply", debate.REPLY),
     ("choose answer", voting.REQUEST),

@@ -9,7 +9,7 @@ from anyio import CancelScope, current_time
 
 from agent_brain.hooks.rate_limits import Call, Gate, RateLimits
 from agent_brain.states.errors import LLMRateLimitError
-from agent_brain.states.hook_requests import ModelRequest
+from agent_brain.states.hooks import ModelRequest
 
 
 class CaseClock:

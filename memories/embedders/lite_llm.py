@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from agent_brain.common.litellm.connections import connections
-from agent_brain.common.litellm.names import faults_in_name
-from agent_brain.common.litellm.setup import litellm_on_asyncio, load_litellm, model_entry
+from agent_brain.common.litellm import (
+    connections,
+    faults_in_name,
+    litellm_on_asyncio,
+    load_litellm,
+    model_entry,
+)
 from agent_brain.memories.embedders.base import Embedder, EmbeddingResult
 from agent_brain.memories.errors import EmbeddingError
 

@@ -59,7 +59,7 @@ class WindowShare:
         """
         if not isinstance(self.window, str):
             return self._of(self.window)
-        from agent_brain.common.litellm.setup import model_entry
+        from agent_brain.common.litellm import model_entry
 
         entry = await anyio.to_thread.run_sync(model_entry, self.window)
         window = (entry or {}).get("max_input_tokens")

@@ -24,7 +24,7 @@ from agent_brain.nets.library.graph_operations import (
 from agent_brain.nets.library.tree_of_thoughts import Thoughts
 from agent_brain.nets.net import Net
 from agent_brain.states import prompts
-from agent_brain.states.answering import AnswerState
+from agent_brain.states.answering import AnswerState, TellState
 from agent_brain.states.base import State
 from agent_brain.states.concurrency import Piece, Report, Together
 from agent_brain.states.model_request import (
@@ -36,7 +36,6 @@ from agent_brain.states.models.llm import LLM, Thought
 from agent_brain.states.models.resolve import as_llm
 from agent_brain.states.output_types import OutputType
 from agent_brain.states.session_state import Notes
-from agent_brain.states.stored_answer import TellState
 from agent_brain.states.work import StreamItem
 
 OPERATING = (

@@ -15,13 +15,11 @@ from agent_brain.memories.message import Message, Role
 from agent_brain.memories.views.groups import whole_groups
 from agent_brain.nets.delegation import Branch, Delegate
 from agent_brain.nets.net import Net
-from agent_brain.states.acting import ActionState
 from agent_brain.states.base import State
 from agent_brain.states.errors import StateDefinitionError
-from agent_brain.states.hook_requests import ModelRequest
-from agent_brain.states.hooks import Hook
+from agent_brain.states.hooks import Hook, ModelRequest
 from agent_brain.states.session_state import Notes
-from agent_brain.states.tool_round import ToolRound
+from agent_brain.states.tool_round import ActionState, ToolRound
 from agent_brain.states.work import StreamItem
 from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool

@@ -11,7 +11,6 @@ from agent_brain.memories.message import Role
 from agent_brain.nets.composition import NetLike, SubnetState
 from agent_brain.nets.library.react import react
 from agent_brain.nets.net import Net
-from agent_brain.states.aclosing import closing
 from agent_brain.states.answering import AnswerState
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.evaluation import Evaluate, EvaluationState, Trials
@@ -20,7 +19,7 @@ from agent_brain.states.models.resolve import as_llm
 from agent_brain.states.output_types import OutputType
 from agent_brain.states.planning import PLANNING, Planned, PlanningState
 from agent_brain.states.prompts import ANSWER, Prompt
-from agent_brain.states.work import StreamItem
+from agent_brain.states.work import StreamItem, closing
 
 EVALUATION = (
     "You evaluate the execution of a plan. Judge only the last step: it passes if it was done and "

@@ -6,14 +6,13 @@ from collections.abc import Iterable
 from enum import Enum
 
 from agent_brain.nets.net import Net
-from agent_brain.states.acting import ActionState
 from agent_brain.states.answering import AnswerState
-from agent_brain.states.checks import Check
 from agent_brain.states.models.llm import LLM
 from agent_brain.states.models.resolve import as_llm
-from agent_brain.states.output_types import OutputType
+from agent_brain.states.output_types import Check, OutputType
 from agent_brain.states.prompts import ANSWER, Prompt, joined
 from agent_brain.states.reasoning import Mode, ReasoningState
+from agent_brain.states.tool_round import ActionState
 from agent_brain.tools.toolset import ToolLike
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from enum import Enum
 
 from agent_brain.nets.net import Net
-from agent_brain.states.acting import ActionState
 from agent_brain.states.answering import AnswerState
+from agent_brain.states.evaluation import REFLECTION, ReflectionState
 from agent_brain.states.models.llm import LLM
 from agent_brain.states.models.resolve import as_llm
 from agent_brain.states.output_types import OutputType
 from agent_brain.states.prompts import ANSWER, Prompt, joined
 from agent_brain.states.reasoning import Mode, ReasoningState
-from agent_brain.states.reflection import REFLECTION, ReflectionState
+from agent_brain.states.tool_round import ActionState
 
 
 class RefAct(Enum):

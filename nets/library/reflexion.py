@@ -7,13 +7,19 @@ from enum import Enum
 from agent_brain.nets.composition import NetLike, SubnetState
 from agent_brain.nets.library.react import react
 from agent_brain.nets.net import Net
-from agent_brain.states.evaluation import EVALUATION, Evaluate, EvaluationState, best_answer
+from agent_brain.states.answering import TellState
+from agent_brain.states.evaluation import (
+    EVALUATION,
+    SELF_REFLECTION,
+    Evaluate,
+    EvaluationState,
+    SelfReflectionState,
+    best_answer,
+)
 from agent_brain.states.models.llm import LLM
 from agent_brain.states.models.resolve import as_llm
 from agent_brain.states.output_types import OutputType
 from agent_brain.states.prompts import Prompt
-from agent_brain.states.reflection import SELF_REFLECTION, SelfReflectionState
-from agent_brain.states.stored_answer import TellState
 
 
 class Reflexion(Enum):

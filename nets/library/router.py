@@ -17,11 +17,11 @@ from agent_brain.nets.library.plan_execute import plan_execute
 from agent_brain.nets.library.react import react
 from agent_brain.nets.net import Net, as_net
 from agent_brain.states import prompts
+from agent_brain.states.base import RoutedState
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.model_request import StructuredRequest, build_messages
 from agent_brain.states.models.llm import LLM, Thought
 from agent_brain.states.models.resolve import as_llm, llm_or
-from agent_brain.states.routed import RoutedState
 from agent_brain.states.session_state import Notes
 from agent_brain.states.work import StreamItem
 

@@ -14,7 +14,7 @@ from agent_brain.common.aio import maybe_await
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
 from agent_brain.states import prompts
-from agent_brain.states.aclosing import closing
+from agent_brain.states.answering import TellState
 from agent_brain.states.model_request import (
     StructuredRequest,
     build_messages,
@@ -24,8 +24,7 @@ from agent_brain.states.models.llm import LLM, Thought
 from agent_brain.states.models.resolve import choice_or_llm
 from agent_brain.states.output_types import OutputType
 from agent_brain.states.session_state import Notes
-from agent_brain.states.stored_answer import TellState
-from agent_brain.states.work import StreamItem
+from agent_brain.states.work import StreamItem, closing
 
 Judge: TypeAlias = Callable[[Memory, Sequence[str]], str | Awaitable[str]]
 

@@ -1,22 +1,27 @@
-"""Model calls as plain data, without secrets: requests that can be compared, responses, errors."""
+"""Model calls as plain data, without secrets: as they are recorded, compared and played again."""
 
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import hashlib
 import json
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
+from re import Pattern
 from typing import Any
 
 from pydantic import BaseModel
 
 from agent_brain.common.scrubber import Scrubber
-from agent_brain.common.text import clean, clean_json
+from agent_brain.common.text import clean, clean_json, to_compact_json
 from agent_brain.memories.message import Message
+from agent_brain.memories.runs.human_requests import EDITED
 from agent_brain.memories.trace.recorded_call import RecordedCall, without_bytes
+from agent_brain.memories.views.truncated_results import FULL_RESULT
 from agent_brain.states import errors
-from agent_brain.states.models.llm import ArgumentsDelta, Finish, Piece, ProviderCall, Thought
+from agent_brain.states.hooks import ModelRequest
+from agent_brain.states.models.llm import LLM, ArgumentsDelta, Finish, Piece, ProviderCall, Thought
 from agent_brain.states.usage import Usage
 from agent_brain.tools.action import Action, readable
 from agent_brain.tools.base import BaseTool
@@ -40,11 +45,7 @@ def request_to_data(call: RecordedCall) -> dict[str, Any]:
 
 def tool_to_data(tool: BaseTool) -> dict[str, Any]:
     """Return what a model is told of a tool."""
-    return {
-        "name": tool.name,
-        "description": tool.description,
-        "input_schema": tool.input_schema,
-    }
+    return {"name": tool.name, **tool.to_dict()[tool.name]}
 
 
 def schema_of(output_type: type[BaseModel] | None) -> dict[str, Any] | None:
@@ -205,3 +206,153 @@ def error_from_data(data: Mapping[str, Any]) -> Exception:
         return kind(message)
     fields = {key: data.get(key) for key in ("provider", "model")}
     return kind(message, **fields, retries=int(data.get("retries") or 0))
+
+
+MOST = 20_000  # messages whose hidden form is kept
+
+
+class RequestReader:
+    """Hides the secrets in requests, once in each message.
+
+    Args:
+        patterns: Regular expressions of further secrets.
+    """
+
+    def __init__(self, patterns: Iterable[str | Pattern[str]] = ()) -> None:
+        self._patterns = tuple(patterns)
+        self._hidden: dict[str, tuple[Message, Message]] = {}  # by ID: as it is, as it is recorded
+        self._scrubbers: dict[int, tuple[LLM | None, Scrubber]] = {}
+
+    def scrubber_of(self, llm: LLM | None) -> Scrubber:
+        """Return what hides the secrets of a model."""
+        known = self._scrubbers.get(id(llm))
+        if known is None:
+            known = self._scrubbers[id(llm)] = llm, Scrubber(self._patterns, _params_of(llm))
+        return known[1]
+
+    def read(self, request: ModelRequest) -> RecordedCall:
+        """Return a request without secrets, as a call that has no response yet."""
+        scrubber = self.scrubber_of(request.llm)
+        call = RecordedCall(
+            model=request.model,
+            params=scrubber.data(clean_json(_plain(_params_of(request.llm)))),
+            messages=tuple(self._message(message, scrubber) for message in request.messages),
+            tools=tuple(scrubber.data(clean_json(tool_to_data(tool))) for tool in request.tools),
+            output_schema=scrubber.data(schema_of(request.output_type)),
+        )
+        return with_hash(call)
+
+    def _message(self, message: Message, scrubber: Scrubber) -> Message:
+        known = self._hidden.get(message.id)
+        if known is not None and known[0] is message:
+            return known[1]
+        if len(self._hidden) >= MOST:
+            self._hidden.clear()
+        hidden = hide_secrets(message, scrubber)
+        self._hidden[message.id] = message, hidden
+        return hidden
+
+
+def with_hash(call: RecordedCall) -> RecordedCall:
+    """Return ``call`` with the hash of its request."""
+    return call.model_copy(update={"request_hash": hash_of(request_to_data(call))})
+
+
+def hide_secrets(message: Message, scrubber: Scrubber) -> Message:
+    """Return ``message`` as it is recorded: what a model sees of it, without secrets."""
+    message = without_bytes(message)
+    changed: dict[str, Any] = {}
+    if (content := scrubber.text(message.content)) != message.content:
+        changed["content"] = content
+    if message.tool_calls:
+        calls = tuple(hide_in_action(call, scrubber) for call in message.tool_calls)
+        if calls != message.tool_calls:
+            changed["tool_calls"] = calls
+    if message.attachments:
+        changed["attachments"] = tuple(
+            a.model_copy(update={"url": scrubber.data(a.url)}) for a in message.attachments
+        )
+    if message.metadata:
+        sent = {k: v for k, v in message.metadata.items() if k == "provider_data"}
+        changed["metadata"] = scrubber.data(sent)
+    return message.model_copy(update=changed) if changed else message
+
+
+def tool_result(message: Message) -> Message:
+    """Return the result of a call as the tool returned it, with what a person decided."""
+    full = message.metadata.get(FULL_RESULT)
+    content = full if isinstance(full, str) else message.content.removeprefix(EDITED)
+    decided = {name: value for name, value in message.metadata.items() if name == "decision"}
+    return message.model_copy(update={"content": content, "metadata": decided})
+
+
+def hide_in_action(action: Action, scrubber: Scrubber) -> Action:
+    """Return a call of a tool without secrets in its arguments."""
+    hidden = {"args": scrubber.data(dict(action.args)), "unparsed": scrubber.data(action.unparsed)}
+    return action.model_copy(update=hidden)
+
+
+def _params_of(llm: LLM | None) -> dict[str, Any]:
+    params: Any = getattr(llm, "params", None)
+    return params if isinstance(params, dict) else {}
+
+
+def _plain(value: Any) -> Any:
+    """Return ``value`` with text in place of what JSON does not have."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value if value is None or isinstance(value, str | int | float) else repr(value)
+
+
+def describe_request(call: RecordedCall) -> str:
+    """Return the last message of a request in a few words."""
+    if not call.messages:
+        return "no messages"
+    last = call.messages[-1]
+    words = " ".join(last.content.split())
+    return f"{last.role}: {words[:77] + '…' if len(words) > 78 else words}"
+
+
+def similarity(one: RecordedCall, other: RecordedCall) -> float:
+    """Return how similar two requests are, from 0 to 1."""
+    text, another = (to_compact_json(request_to_data(call)) for call in (one, other))
+    return difflib.SequenceMatcher(None, text, another, autojunk=False).quick_ratio()
+
+
+def differing_fields(recorded: RecordedCall, made: RecordedCall) -> str:
+    """Return the names of what differs."""
+    one, other = request_to_data(recorded), request_to_data(made)
+    return ", ".join(name for name in one if one[name] != other[name]).replace("_", " ")
+
+
+def explain_request(recorded: RecordedCall, made: RecordedCall) -> str:
+    """Return the lines that differ, with those around them; empty if none do."""
+    lines = difflib.unified_diff([*_lines(recorded)], [*_lines(made)], lineterm="", n=2)
+    shown = ["…" if line.startswith("@@") else line for line in [*lines][3:]]  # after the headers
+    return "\n".join(f"  {line}" for line in shown)
+
+
+def _lines(call: RecordedCall) -> Iterator[str]:
+    request = request_to_data(call)
+    yield f"model: {request['model']}"
+    for message in request["messages"]:
+        yield from _block(f"{message['role']}:", message["content"])
+        for name in sorted(message.keys() - {"role", "content"}):
+            yield f"    {name}: {to_compact_json(message[name])}"
+    for tool in request["tools"]:
+        yield from _block(f"tool {tool.get('name')}:", str(tool.get("description", "")))
+        yield from _schema("input_schema", tool.get("input_schema"))
+    yield from _schema("output_schema", request["output_schema"])
+
+
+def _schema(name: str, schema: Any) -> Iterator[str]:
+    if schema is not None:
+        yield from _block(f"{name}:", json.dumps(schema, indent=2, ensure_ascii=False))
+
+
+def _block(title: str, text: str) -> Iterator[str]:
+    first, *rest = text.split("\n")
+    yield f"{title} {first}"
+    yield from (f"    {line}" for line in rest)

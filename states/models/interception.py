@@ -2,43 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import TypeAlias
+from functools import partial
+from typing import TypeAlias, TypeVar
 
-from pydantic import BaseModel
-
-from agent_brain.memories.message import Message
-from agent_brain.states.aclosing import closing
 from agent_brain.states.errors import StateDefinitionError
-from agent_brain.states.models.llm import LLM, Piece
-from agent_brain.tools.base import BaseTool
+from agent_brain.states.hooks import ModelRequest
+from agent_brain.states.models.llm import Piece
+from agent_brain.states.pipeline import surrounded
 
+T = TypeVar("T")
 Pieces: TypeAlias = AsyncIterator[Piece]
-
-
-@dataclass(frozen=True, slots=True)
-class RealCall:
-    """A call of a real model that is about to be made.
-
-    Attributes:
-        llm: The model.
-        messages: The messages to send.
-        tools: The tools to offer.
-        output_type: The requested shape, if any.
-        send: Makes the call; interceptors use :func:`send_for_real`.
-    """
-
-    llm: LLM
-    messages: Sequence[Message]
-    tools: Sequence[BaseTool]
-    output_type: type[BaseModel] | None
-    send: Callable[[], Pieces]
-
-
-Interceptor: TypeAlias = Callable[[RealCall], Pieces]
+Send: TypeAlias = Callable[[ModelRequest], Pieces]
+"""Makes a call; interceptors use :func:`send_for_real`."""
+Interceptor: TypeAlias = Callable[[ModelRequest, Send], Pieces]
+"""Answers a call of a real model that is about to be made."""
 
 # For the whole process, not in ContextVars: a fixture runs in another context than its test, and
 # worker threads and loops started earlier have contexts of their own.
@@ -50,13 +30,17 @@ _inside: ContextVar[bool] = ContextVar("agent_brain_inside_real_call", default=F
 
 
 @contextmanager
-def before_real_calls(check: Callable[[str], None]) -> Iterator[None]:
-    """Inside, call ``check`` with the model's name before each real call; it may raise."""
-    _checks.append(check)
+def _listed(things: list[T], thing: T) -> Iterator[None]:
+    things.append(thing)
     try:
         yield
     finally:
-        _checks.remove(check)
+        things.remove(thing)
+
+
+def before_real_calls(check: Callable[[str], None]) -> AbstractContextManager[None]:
+    """Inside, call ``check`` with the model's name before each real call; it may raise."""
+    return _listed(_checks, check)
 
 
 def about_to_call(model: str) -> None:
@@ -66,23 +50,22 @@ def about_to_call(model: str) -> None:
 
 
 @contextmanager
-def without_real_calls(why: str) -> Iterator[None]:
+def _set(variable: ContextVar[T], value: T) -> Iterator[None]:
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(token)
+
+
+def without_real_calls(why: str) -> AbstractContextManager[None]:
     """Inside, in this task and the tasks that it starts, refuse real calls; ``why`` says why."""
-    token = _forbidden.set(why)
-    try:
-        yield
-    finally:
-        _forbidden.reset(token)
+    return _set(_forbidden, why)
 
 
-@contextmanager
-def instead_of_real_calls(interceptor: Interceptor) -> Iterator[None]:
+def instead_of_real_calls(interceptor: Interceptor) -> AbstractContextManager[None]:
     """Inside, let ``interceptor`` answer every real call; the innermost one is used."""
-    _interceptors.append(interceptor)
-    try:
-        yield
-    finally:
-        _interceptors.remove(interceptor)
+    return _listed(_interceptors, interceptor)
 
 
 def intercepted() -> bool:
@@ -90,25 +73,16 @@ def intercepted() -> bool:
     return bool(_interceptors) and not _inside.get()
 
 
-def real_call(call: RealCall) -> Pieces:
+def real_call(request: ModelRequest, send: Send) -> Pieces:
     """Return the pieces of a real call, sent or intercepted; adapters make their calls with it.
 
     Calls that a call makes itself, such as those of fallbacks, are not intercepted again.
     """
     if why := _forbidden.get():
-        raise StateDefinitionError(f"{call.llm.model!r} was called, and {why}")
-    return _interceptors[-1](call) if intercepted() else call.send()
+        raise StateDefinitionError(f"{request.model!r} was called, and {why}")
+    return _interceptors[-1](request, send) if intercepted() else send(request)
 
 
-async def send_for_real(call: RealCall) -> Pieces:
+def send_for_real(request: ModelRequest, send: Send) -> Pieces:
     """Make the call, for interceptors that let it pass."""
-    async with closing(call.send()) as pieces:
-        while True:
-            token = _inside.set(True)  # set while the adapter works, not while the consumer does
-            try:
-                piece = await anext(pieces, None)
-            finally:
-                _inside.reset(token)
-            if piece is None:
-                return
-            yield piece
+    return surrounded(send(request), partial(_set, _inside, value=True))

@@ -13,10 +13,10 @@ import anyio
 from pydantic import BaseModel
 
 from agent_brain.memories.message import Message
-from agent_brain.states.aclosing import closing
 from agent_brain.states.errors import LLMError
 from agent_brain.states.models.llm import LLM, Finish, FinishReason, Piece
 from agent_brain.states.usage import Usage
+from agent_brain.states.work import closing
 from agent_brain.testing.conformance.check import (
     Check,
     behaviours,

@@ -31,7 +31,7 @@ from agent_brain import (
     register_net,
 )
 from agent_brain.brainfile import net_from_file
-from agent_brain.common.litellm.setup import load_litellm
+from agent_brain.common.litellm import load_litellm
 from agent_brain.errors import (
     MemoryDefinitionError,
     MemoryUseError,

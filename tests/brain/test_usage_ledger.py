@@ -36,7 +36,7 @@ from agent_brain.memories import RamJournal
 from agent_brain.nets import self_consistency
 from agent_brain.states import LLM, Hook, ModelRequest, ModelResponse, Usage
 from agent_brain.states.concurrency import Together
-from agent_brain.states.hook_requests import HookRequest
+from agent_brain.states.hooks import HookRequest
 from agent_brain.states.models.llm import Piece
 from agent_brain.states.work import Work
 from agent_brain.testing import ScriptedLLM

@@ -17,6 +17,7 @@ from agent_brain.experiments.running import case_clock
 from agent_brain.experiments.running.case_clock import CaseClock
 from agent_brain.hooks import pace
 from agent_brain.hooks.pace import Pace
+from agent_brain.states.hooks import ModelRequest
 from agent_brain.states.model_stream import model_attempt
 from agent_brain.states.retry import RetryPolicy
 
@@ -170,7 +171,8 @@ class Limited(LLM):
     async def stream(self, messages: Sequence[Message], **_: Any) -> AsyncIterator[Any]:
         for number in range(1, self.attempts + 1):
             try:
-                async for piece in model_attempt(self, number, messages, (), None, self._answer):
+                request = ModelRequest(llm=self, messages=messages, attempt=number)
+                async for piece in model_attempt(request, self._answer):
                     yield piece
                 return
             except LLMRateLimitError:

@@ -186,7 +186,8 @@ async def test_all_calls_wait_if_one_is_told_to(monkeypatch: pytest.MonkeyPatch)
         async def stream(self, messages: Any, **_: Any) -> AsyncIterator[Any]:
             for attempt in (1, 2):
                 try:
-                    async for piece in model_attempt(self, attempt, messages, (), None, self.send):
+                    request = ModelRequest(llm=self, messages=messages, attempt=attempt)
+                    async for piece in model_attempt(request, self.send):
                         yield piece
                     return
                 except LLMRateLimitError:

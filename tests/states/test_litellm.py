@@ -21,10 +21,9 @@ from pydantic import BaseModel
 
 from agent_brain import Brain
 from agent_brain.common.errors import EventLoopError
-from agent_brain.common.litellm.setup import load_litellm
+from agent_brain.common.litellm import load_litellm
 from agent_brain.memories import MessagesMemory, RamJournal
 from agent_brain.memories.message import Message
-from agent_brain.states.aclosing import closing
 from agent_brain.states.errors import (
     ContextWindowError,
     LLMAuthenticationError,
@@ -40,6 +39,7 @@ from agent_brain.states.events import ResponseStarted, UsageReported
 from agent_brain.states.models.litellm.adapter import LiteLLM
 from agent_brain.states.models.llm import LLM, ArgumentsDelta, Finish, Piece, Thought
 from agent_brain.states.usage import Usage
+from agent_brain.states.work import closing
 from agent_brain.tools import Action, BaseTool, tool
 from tests.support.clock import fake_clock
 from tests.support.openai_server import (
@@ -1098,7 +1098,7 @@ async def test_the_price_table_is_local_unless_the_user_says_otherwise(
 ) -> None:
     program = (
         "import os, sys, types; sys.modules['litellm'] = types.ModuleType('litellm');"
-        "from agent_brain.common.litellm.setup import load_litellm; load_litellm();"
+        "from agent_brain.common.litellm import load_litellm; load_litellm();"
         "print(os.environ['LITELLM_LOCAL_MODEL_COST_MAP'])"
     )
     done = await run_python("-c", program, LITELLM_LOCAL_MODEL_COST_MAP=given)

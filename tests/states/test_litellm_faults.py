@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from agent_brain.common.litellm.setup import load_litellm
+from agent_brain.common.litellm import load_litellm
 from agent_brain.states import LiteLLM, StateDefinitionError
-from agent_brain.states.models.litellm.faults import _PARAMETERS
+from agent_brain.states.models.litellm.adapter import _PARAMETERS
 
 
 @pytest.mark.parametrize(

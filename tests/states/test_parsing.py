@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent_brain.common.json_values import json_values
-from agent_brain.states.parsing import Parsed, parse_reasoning
+from agent_brain.states.reasoning import Parsed, parse_reasoning
 
 SEARCH = ("search", {"q": "x"})
 

@@ -24,7 +24,7 @@ from agent_brain.states import (
     SourcesCited,
     StateDefinitionError,
 )
-from agent_brain.states.models.litellm.pauses import MOST_PAUSES
+from agent_brain.states.models.litellm.attempt import MOST_PAUSES
 from agent_brain.states.models.llm import ProviderCall
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import ToolDefinitionError

@@ -12,7 +12,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
 from agent_brain import Brain, LiteLLM
-from agent_brain.states.models.litellm.schemas import response_format
+from agent_brain.states.models.litellm.messages import response_format
 from agent_brain.states.output_types import shape_of
 from tests.support.openai_server import OpenAIServer, Reply
 

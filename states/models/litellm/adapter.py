@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Sequence
-from functools import cached_property, partial
+import inspect
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import anyio
 from pydantic import BaseModel
 
 from agent_brain.common.errors import ToolDefinitionError
-from agent_brain.common.litellm.connections import connections
-from agent_brain.common.litellm.setup import litellm_on_asyncio, model_entry, provider_of
+from agent_brain.common.litellm import (
+    connections,
+    faults_in_name,
+    litellm_on_asyncio,
+    load_litellm,
+    model_entry,
+    provider_of,
+)
 from agent_brain.common.secrets import model_secrets, register_secrets
+from agent_brain.common.suggest import closest
 from agent_brain.common.values import is_amount, is_count
 from agent_brain.memories.message import Message
-from agent_brain.states.aclosing import closing
 from agent_brain.states.errors import (
     LLMConnectionError,
     LLMError,
@@ -24,25 +32,22 @@ from agent_brain.states.errors import (
     LLMTimeoutError,
     StateDefinitionError,
 )
-from agent_brain.states.hook_requests import ModelRequest
+from agent_brain.states.hooks import ModelRequest
 from agent_brain.states.model_stream import model_attempt
-from agent_brain.states.models.interception import RealCall, about_to_call, intercepted, real_call
-from agent_brain.states.models.litellm.attempt import Attempt
+from agent_brain.states.models.interception import about_to_call, intercepted, real_call
+from agent_brain.states.models.litellm.attempt import PRICES, Attempt, through_pauses
 from agent_brain.states.models.litellm.errors import requested_wait
-from agent_brain.states.models.litellm.faults import faults_of
-from agent_brain.states.models.litellm.messages import origin, to_wire
-from agent_brain.states.models.litellm.pauses import through_pauses
+from agent_brain.states.models.litellm.messages import origin, response_format, to_wire
 from agent_brain.states.models.litellm.provider_tools import (
     ProviderTool,
     faults_in,
     names_of,
     wire_tools,
 )
-from agent_brain.states.models.litellm.schemas import response_format
-from agent_brain.states.models.litellm.usage import PRICES
 from agent_brain.states.models.llm import LLM, ArgumentsDelta, Piece, Thought
 from agent_brain.states.retry import RetryPolicy
 from agent_brain.states.usage import Usage
+from agent_brain.states.work import closing
 from agent_brain.tools.base import BaseTool
 
 _TRANSIENT = (LLMRateLimitError, LLMTimeoutError, LLMConnectionError, LLMServerError)
@@ -148,43 +153,40 @@ class LiteLLM(LLM):
         register_secrets(model_secrets(params))  # hidden in the results of tools
         self._supports_schema = supports_schema
         self._supports_tools = supports_tools
-        problems = self._problems()
-        if problems:
-            raise StateDefinitionError(f"LiteLLM({model!r}) cannot be used: {'; '.join(problems)}")
-        if faults := faults_of(self):
-            raise StateDefinitionError("; ".join(faults))
+        if problems := "; ".join(self._problems()):
+            raise StateDefinitionError(f"LiteLLM({model!r}) cannot be used: {problems}")
+        if faults := "; ".join(_faults(self)):
+            raise StateDefinitionError(faults)
 
-    def _problems(self) -> list[str]:
-        found = []
+    def _problems(self) -> Iterator[str]:
         if not isinstance(self.model, str) or not self.model.strip():
-            found.append("the model must have a name")
+            yield "the model must have a name"
         if not is_amount(self.timeout):
-            found.append(f"timeout must be greater than 0 seconds, not {self.timeout!r}")
+            yield f"timeout must be greater than 0 seconds, not {self.timeout!r}"
         counts = {"retries": self.retry.retries, "max_images": self.max_images or 0}
         for name, count in counts.items():
             if not is_count(count, least=0):
-                found.append(f"{name} must be a whole number of at least 0, not {count!r}")
+                yield f"{name} must be a whole number of at least 0, not {count!r}"
         amounts = {"backoff": self.retry.backoff, "max_retry_wait": self.retry.max_wait}
         amounts |= {name: self.params[name] for name in PRICES if name in self.params}
         for name, amount in amounts.items():
             if not is_amount(amount, zero=True):
-                found.append(f"{name} must be a number of at least 0, not {amount!r}")
-        found += faults_in(self.params.get("tools"))
-        names = () if isinstance(self.fallbacks, str) else self.fallbacks
-        for model in (self.model, *(name for name in names if isinstance(name, str))):
+                yield f"{name} must be a number of at least 0, not {amount!r}"
+        yield from faults_in(self.params.get("tools"))
+        fallbacks = () if isinstance(self.fallbacks, str) else self.fallbacks
+        for model in (self.model, *(name for name in fallbacks if isinstance(name, str))):
             try:
                 if self.provider_tools:
                     wire_tools(model, provider_of(model), self.provider_tools)
             except ValueError as error:
-                found.append(str(error))
+                yield str(error)
         if isinstance(self.fallbacks, str):
-            found.append(f"fallbacks must be a list, such as [{self.fallbacks!r}]")
-        elif not all(
-            isinstance(item, LLM) or (isinstance(item, str) and item.strip())
-            for item in self.fallbacks
+            yield f"fallbacks must be a list, such as [{self.fallbacks!r}]"
+        if any(
+            not isinstance(item, str | LLM) or (isinstance(item, str) and not item.strip())
+            for item in fallbacks
         ):
-            found.append("each of the fallbacks must be a model or have a name")
-        return found
+            yield "each of the fallbacks must be a model or have a name"
 
     def check_tools(self, tools: Iterable[BaseTool]) -> None:
         """Refuse tools with the name of one that the provider runs; see :meth:`LLM.check_tools`."""
@@ -197,28 +199,26 @@ class LiteLLM(LLM):
                     "give the model the provider's"
                 )
 
+    def _supports(self, ability: str, *, given: bool | None, if_unknown: bool) -> bool:
+        """Return whether the model has an ability, as given or by litellm's table."""
+        if given is not None:
+            return given
+        entry = model_entry(self.params.get("base_model") or self.model)
+        return if_unknown if entry is None else bool(entry.get(f"supports_{ability}"))
+
     @cached_property
     def supports_tools(self) -> bool:  # type: ignore[override]  # an attribute once it is known
         """Whether the model calls tools natively; the first access may import litellm."""
-        if self._supports_tools is not None:
-            return self._supports_tools
-        entry = self._entry
-        return entry is None or bool(entry.get("supports_function_calling"))
+        return self._supports("function_calling", given=self._supports_tools, if_unknown=True)
 
     @cached_property
     def _schema(self) -> bool:
-        if self._supports_schema is not None:
-            return self._supports_schema
-        return bool((self._entry or {}).get("supports_response_schema"))
+        return self._supports("response_schema", given=self._supports_schema, if_unknown=False)
 
     @cached_property
     def sends_schema(self) -> bool:  # type: ignore[override]  # an attribute once it is known
         """Whether this model and its fallbacks send the schema as ``response_format``."""
         return self._schema and all(llm.sends_schema for llm in self._fallbacks)
-
-    @property
-    def _entry(self) -> dict[str, Any] | None:
-        return model_entry(self.params.get("base_model") or self.model)
 
     @cached_property
     def _fallbacks(self) -> list[LLM]:
@@ -240,13 +240,7 @@ class LiteLLM(LLM):
 
     @cached_property
     def _sees(self) -> bool:
-        if self._supports_vision is not None:
-            return self._supports_vision
-        return self._entry is None or bool(self._entry.get("supports_vision"))
-
-    @cached_property
-    def _provider_tools(self) -> list[dict[str, Any]]:
-        return wire_tools(self.model, self.provider, self.provider_tools)
+        return self._supports("vision", given=self._supports_vision, if_unknown=True)
 
     @cached_property
     def provider(self) -> str | None:
@@ -280,15 +274,10 @@ class LiteLLM(LLM):
         """
         if self.provider_tools or "tools" in self.params:
             self.check_tools(tools)
-        send = partial(self._send, messages, tools, output_type)
-        return real_call(RealCall(self, messages, tools, output_type, send))
+        request = ModelRequest(llm=self, messages=messages, tools=tools, output_type=output_type)
+        return real_call(request, self._send)
 
-    async def _send(
-        self,
-        messages: Sequence[Message],
-        tools: Sequence[BaseTool],
-        output_type: type[BaseModel] | None,
-    ) -> AsyncIterator[Piece]:
+    async def _send(self, request: ModelRequest) -> AsyncIterator[Piece]:
         """Make attempts until one succeeds: this model with its retries, then the fallbacks."""
         about_to_call(self.model)
         await litellm_on_asyncio()
@@ -296,7 +285,7 @@ class LiteLLM(LLM):
         fallbacks = iter(self._fallbacks)
         own = True
         done = 0
-        pieces = self._attempt(1, messages, tools, output_type)
+        pieces = self._attempt(replace(request, attempt=1))
         while True:
             started = False
             try:
@@ -313,7 +302,7 @@ class LiteLLM(LLM):
             if wait is not None:
                 await anyio.sleep(wait)
                 done += 1
-                pieces = self._attempt(done + 1, messages, tools, output_type)
+                pieces = self._attempt(replace(request, attempt=done + 1))
                 continue
             fallback = None if started else next(fallbacks, None)
             if fallback is None:
@@ -322,44 +311,22 @@ class LiteLLM(LLM):
                 raise failure
             own = False
             failures.append(failure)
-            pieces = fallback.stream(messages, tools=tools, output_type=output_type)
+            pieces = fallback.stream(
+                request.messages, tools=request.tools, output_type=request.output_type
+            )
 
-    def _attempt(
-        self,
-        number: int,
-        messages: Sequence[Message],
-        tools: Sequence[BaseTool],
-        output_type: type[BaseModel] | None,
-    ) -> AsyncIterator[Piece]:
+    def _attempt(self, request: ModelRequest) -> AsyncIterator[Piece]:
         """Make one attempt; a response of Claude with its own tools may take several requests."""
 
+        def send(request: ModelRequest) -> AsyncIterator[Piece]:
+            return Attempt(self, self._wire(request), request).stream()
+
         def ask(sent: Sequence[Message]) -> AsyncIterator[Piece]:
-            return self._ask(number, sent, tools, output_type)
+            """Make one request: the only place where one is sent."""
+            return model_attempt(replace(request, messages=sent), send)
 
         may_pause = "claude" in self.family and (self.provider_tools or self.params.get("tools"))
-        return through_pauses(ask, messages) if may_pause else ask(messages)
-
-    def _ask(
-        self,
-        number: int,
-        messages: Sequence[Message],
-        tools: Sequence[BaseTool],
-        output_type: type[BaseModel] | None,
-    ) -> AsyncIterator[Piece]:
-        """Make one request: the only place where one is sent.
-
-        Args:
-            number: The number of the attempt, from 1.
-            messages: The messages for the model.
-            tools: The tools that it may call.
-            output_type: The type of data that is requested.
-        """
-
-        def send(request: ModelRequest) -> AsyncIterator[Piece]:
-            wire = self._request(request.messages, request.tools, request.output_type)
-            return Attempt(self, wire, request.messages, request.tools).stream()
-
-        return model_attempt(self, number, messages, tools, output_type, send)
+        return through_pauses(ask, request.messages) if may_pause else ask(request.messages)
 
     def _wait(self, error: LLMError, done: int) -> float | None:
         """Return the seconds to wait before a retry; None for no retry."""
@@ -370,18 +337,14 @@ class LiteLLM(LLM):
             error.message += f"; the provider asks to wait {requested:g} s"
         return self.retry.wait(done, requested)
 
-    def _request(
-        self,
-        messages: Sequence[Message],
-        tools: Sequence[BaseTool],
-        output_type: type[BaseModel] | None,
-    ) -> dict[str, Any]:
+    def _wire(self, asked: ModelRequest) -> dict[str, Any]:
+        """Return the arguments of ``litellm.acompletion``."""
         request = {
             "drop_params": True,
             **{name: value for name, value in self.params.items() if name not in PRICES},
             "model": self.model,
             "messages": to_wire(
-                messages, family=self.family, sees=self._sees, max_images=self.max_images
+                asked.messages, family=self.family, sees=self._sees, max_images=self.max_images
             ),
             "stream": True,
             "stream_options": {"include_usage": True},
@@ -389,11 +352,21 @@ class LiteLLM(LLM):
             "max_retries": 0,
             "num_retries": 0,
         }
-        if tools or self.provider_tools:
-            own = [*(self.params.get("tools") or ()), *self._provider_tools]
-            request["tools"] = [*own, *map(_to_function, tools)]
-        if output_type is not None and self._schema:
-            request["response_format"] = response_format(output_type)
+        if asked.tools or self.provider_tools:
+            served = wire_tools(self.model, self.provider, self.provider_tools)
+            own = self.params.get("tools") or ()
+            functions = (
+                {
+                    "name": tool.name,
+                    "description": tool.description,
+                    "parameters": tool.input_schema,
+                }
+                for tool in asked.tools
+            )
+            called = ({"type": "function", "function": function} for function in functions)
+            request["tools"] = [*own, *served, *called]
+        if asked.output_type is not None and self._schema:
+            request["response_format"] = response_format(asked.output_type)
         if self.cache_prompt and self.provider in _MARKED and "gemini" not in self.model:
             request.setdefault("cache_control_injection_points", list(_CACHE_POINTS))
         return request
@@ -413,12 +386,41 @@ class LiteLLM(LLM):
         return f"LiteLLM({self.model!r})"
 
 
-def _to_function(tool: BaseTool) -> dict[str, Any]:
-    return {
-        "type": "function",
-        "function": {
-            "name": tool.name,
-            "description": tool.description,
-            "parameters": tool.input_schema,
-        },
-    }
+_PARAMETERS = frozenset(
+    """api_base api_key api_version base_url custom_llm_provider deployment_id drop_params
+    extra_headers frequency_penalty input_cost_per_token logit_bias logprobs max_completion_tokens
+    max_tokens n organization output_cost_per_token parallel_tool_calls presence_penalty
+    prompt_cache_key reasoning_effort response_format safety_identifier seed service_tier stop
+    temperature thinking tool_choice top_logprobs top_p user verbosity web_search_options""".split()
+)
+"""Parameters of a call that need no further look. Providers have others, so a parameter is wrong
+only if it is nearly one of these."""
+_NEARLY = 0.85  # how similar a misspelt parameter is at least
+
+
+def _faults(llm: LiteLLM) -> Iterator[str]:
+    """Yield what is wrong with the name and the parameters of a model, and its fallbacks' names.
+
+    Nothing here needs a network. litellm is imported only for a name or a parameter that looks
+    wrong, and has the last word on it. A name that only its provider can judge has no fault.
+    """
+    yield from faults_in_name(llm.model, llm.params)
+    for option in llm.params:
+        yield from _of_option(option, type(llm))
+    for fallback in llm.fallbacks:
+        if isinstance(fallback, str):
+            yield from (f"fallbacks: {fault}" for fault in faults_in_name(fallback, {}))
+    names = names_of(llm.provider_tools, llm.params.get("tools"))
+    if len({*names}) < len(names):
+        yield f"give each tool of the provider once, not {', '.join(names)}"
+
+
+def _of_option(name: str, kind: type[LiteLLM]) -> Iterator[str]:
+    if name in _PARAMETERS:
+        return
+    meant = closest(name, {*inspect.signature(kind).parameters, *_PARAMETERS}, _NEARLY)
+    if meant is not None:
+        litellm = load_litellm()
+        more = getattr(litellm.types.utils, "all_litellm_params", ())
+        if name not in {*inspect.signature(litellm.acompletion).parameters, *more}:
+            yield f"there is no option {name!r}. Did you mean {meant!r}?"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
-from agent_brain.common.litellm.setup import load_litellm
+from agent_brain.common.litellm import load_litellm
 from agent_brain.common.secrets import scrub, secret_values
 from agent_brain.common.text import clean, shorten
 from agent_brain.states.errors import (
@@ -145,8 +145,9 @@ def _permanent_kind(error: Exception, status: Any) -> type[LLMError] | None:
     text = _all_text(error)
     if status in (401, 403) and _PAGE.search(text):
         return LLMBadRequestError  # from a gateway: the provider has not seen the key
-    if _is_quota(status, text):
-        return LLMQuotaError
+    in_words = _QUOTA.search(text) and not _RETRY_IN.search(text) and status not in (401, 404)
+    if status == 402 or (status == 429 and _DAILY.search(text)) or in_words:
+        return LLMQuotaError  # credit or a daily quota is used up: waiting a minute is useless
     if status in (401, 403) or _NO_KEY.search(str(error)):
         return LLMAuthenticationError
     if status == 429 or _WAIT.search(text):
@@ -157,33 +158,19 @@ def _permanent_kind(error: Exception, status: Any) -> type[LLMError] | None:
     return ContextWindowError if too_long else None
 
 
-def _is_quota(status: Any, text: str) -> bool:
-    """Return whether credit or a daily quota is used up, so that waiting a minute is useless."""
-    if status == 402 or (status == 429 and _DAILY.search(text)):
-        return True
-    in_words = _QUOTA.search(text) is not None and _RETRY_IN.search(text) is None
-    return in_words and status not in (401, 404)
-
-
 def _reason(kind: type[LLMError], origin: Exception, error: Exception) -> str:
     """Return the reason in the provider's words, or in the network's if there is no response."""
     network = _network_error(origin) or _network_error(error)
     words = str(network or "") if kind is LLMConnectionError else ""
-    words = words or _words(origin)
+    words = words or str(origin)
+    if _NO_WORDS.search(words):  # OpenAI's client leaves out a body that is in another form
+        bodies = (getattr(link, "body", None) for link in _chain(origin))
+        words = next((f"{words} - {body}" for body in bodies if body), words)
     if not _PAGE.search(words):
         return _tidy(words)
     title = _TITLE.search(words)
     name = f" ({_tidy(title[1])!r})" if title else ""
     return f"it sent an HTML page{name}; a gateway may have answered: check api_base"
-
-
-def _words(error: Exception) -> str:
-    """Return what an error says; OpenAI's client leaves out a body that is in another form."""
-    said = str(error)
-    if not _NO_WORDS.search(said):
-        return said
-    bodies = (getattr(link, "body", None) for link in _chain(error))
-    return next((f"{said} - {body}" for body in bodies if body), said)
 
 
 def _tidy(text: str) -> str:

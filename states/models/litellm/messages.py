@@ -1,12 +1,16 @@
-"""Translate messages into litellm's form, for any provider."""
+"""Translate messages and output types into litellm's form, for any provider."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pydantic import BaseModel
+
 from agent_brain.memories.message import Attachment, Message, Role
+from agent_brain.tools.schemas import resolved
 
 ORIGIN = "origin"
 MESSAGE = "message"
@@ -53,12 +57,15 @@ def to_wire(
         if message.role is Role.ASSISTANT:
             if own and sees and "gemini" in family:  # the models that draw, and are asked for more
                 entry["images"] = [each.to_dict() for each in own if _is_picture(each)]
-            _name_calls(entry)
+            for call in entry.get("tool_calls", ()):
+                name = _NOT_IN_NAMES.sub("_", call["function"]["name"])[:64]
+                call["function"]["name"] = name or _NO_NAME
             _add_provider_data(entry, message.metadata.get("provider_data"), family)
             if not message.content.strip():
                 if not entry.get("tool_calls") and not own:
                     continue
-                entry["content"] = None if entry.get("tool_calls") else _notes(own)
+                made = " ".join("[picture]" if _is_picture(each) else "[file]" for each in own)
+                entry["content"] = None if entry.get("tool_calls") else made
         wire.append(entry)
     return wire[::-1]
 
@@ -85,22 +92,11 @@ def _is_picture(attachment: Attachment) -> bool:
     return attachment.media_type.startswith("image/")
 
 
-def _notes(made: Sequence[Attachment]) -> str:
-    """Return what stands for pictures and files that a model has made, without words."""
-    return " ".join("[picture]" if _is_picture(each) else "[file]" for each in made)
-
-
 def _note(picture: Attachment, *, sees: bool) -> str:
     url = picture.url if picture.url and not picture.url.startswith("data:") else None
     what = " ".join(filter(None, ("picture", picture.name, url)))
     why = "only the newest pictures are sent" if sees else "this model cannot see pictures"
     return f"[{what}: {why}]"
-
-
-def _name_calls(entry: dict[str, Any]) -> None:
-    for call in entry.get("tool_calls", ()):
-        name = _NOT_IN_NAMES.sub("_", call["function"]["name"])[:64]
-        call["function"]["name"] = name or _NO_NAME
 
 
 def _add_provider_data(entry: dict[str, Any], data: object, family: str) -> None:
@@ -114,3 +110,120 @@ def _add_provider_data(entry: dict[str, Any], data: object, family: str) -> None
             call["provider_specific_fields"] = dict(calls[call["id"]])
     if isinstance(served := data.get(SERVED), list):
         entry["tool_calls"] = [*served, *entry.get("tool_calls", ())]
+
+
+_KEPT = frozenset(
+    """type enum description pattern format multipleOf minimum maximum exclusiveMinimum
+    exclusiveMaximum minItems maxItems""".split()
+)
+_TOLD = ("default", "minLength", "maxLength", "uniqueItems", "format", "pattern")
+"""Told in the description if it is left out."""
+_FORMATS = frozenset("date-time time date duration email hostname ipv4 ipv6 uuid".split())
+_NOT_STRICT = frozenset(
+    """prefixItems patternProperties propertyNames minProperties maxProperties contains not if
+    dependentRequired dependentSchemas unevaluatedProperties""".split()
+)
+_MOST_PROPERTIES, _MOST_VALUES, _MOST_LEVELS = 5000, 1000, 10
+
+Schema = dict[str, Any]
+
+
+class _NotStrictError(Exception):
+    """The strict mode cannot express the schema."""
+
+
+def response_format(output_type: type[BaseModel]) -> dict[str, Any]:
+    """Return the ``response_format`` of a request for data of a type."""
+    schema = output_type.model_json_schema()
+    try:
+        sent, strict = _Strict(schema.get("$defs", {})).root(schema), True
+    except _NotStrictError:
+        sent, strict = schema, False
+    name = re.sub(r"[^A-Za-z0-9_-]+", "_", output_type.__name__)[:64]
+    described = {"name": name, "schema": sent, "strict": strict}
+    return {"type": "json_schema", "json_schema": described}
+
+
+class _Strict:
+    """Adapts one schema.
+
+    Args:
+        definitions: Its ``$defs``.
+    """
+
+    def __init__(self, definitions: Mapping[str, Schema]) -> None:
+        self._definitions = definitions
+        self._properties = self._values = 0
+
+    def root(self, schema: Schema) -> Schema:
+        """Return the adapted schema.
+
+        Raises:
+            _NotStrictError: It cannot be adapted.
+        """
+        schema = self._resolved(schema)
+        made = self._node({k: v for k, v in schema.items() if k != "$defs"}, 0)
+        if made.get("type") != "object":
+            raise _NotStrictError
+        definitions = {name: self._node(each, 1) for name, each in self._definitions.items()}
+        return {**made, "$defs": definitions} if definitions else made
+
+    def _resolved(self, node: Schema) -> Schema:
+        try:
+            return resolved(node, self._definitions)
+        except KeyError:
+            raise _NotStrictError from None
+
+    def _node(self, node: Schema, level: int) -> Schema:
+        if level > _MOST_LEVELS or _NOT_STRICT & node.keys():
+            raise _NotStrictError
+        if "$ref" in node:
+            if node.keys() == {"$ref"}:
+                return node
+            return self._node(self._resolved(node), level)  # nothing may stand beside a reference
+        if len(node.get("allOf", ())) == 1:
+            [only] = node["allOf"]
+            return self._node({**only, **{k: v for k, v in node.items() if k != "allOf"}}, level)
+        if "const" in node:
+            node = {**node, "enum": [node["const"]]}
+        made = {key: value for key, value in node.items() if key in _KEPT and _is_known(key, value)}
+        told = [f"{k}: {json.dumps(node[k])}" for k in _TOLD if k in node and k not in made]
+        if told := [each for each in told if each != "default: null"]:
+            made["description"] = f"{node.get('description', '')} ({', '.join(told)})".strip()
+        self._add_parts(node, made, level)
+        return made
+
+    def _add_parts(self, node: Schema, made: Schema, level: int) -> None:
+        """Add the schemas inside ``node`` to the one made of it."""
+        choices = node.get("anyOf") or node.get("oneOf")
+        if choices:
+            made["anyOf"] = [self._node(choice, level) for choice in choices]
+        elif node.get("type") == "object":
+            self._add_properties(node, made, level)
+        elif node.get("type") == "array":
+            if not node.get("items"):
+                raise _NotStrictError
+            made["items"] = self._node(node["items"], level + 1)
+        elif "type" not in node and "enum" not in node:
+            raise _NotStrictError  # any value, or what this module does not know
+        self._values += len(node.get("enum", ()))
+        if self._values > _MOST_VALUES:
+            raise _NotStrictError
+
+    def _add_properties(self, node: Schema, made: Schema, level: int) -> None:
+        properties = node.get("properties")
+        if properties is None or node.get("additionalProperties"):
+            raise _NotStrictError
+        self._properties += len(properties)
+        if self._properties > _MOST_PROPERTIES:
+            raise _NotStrictError
+        made["properties"] = {k: self._node(each, level + 1) for k, each in properties.items()}
+        made["required"] = list(properties)
+        made["additionalProperties"] = False
+
+
+def _is_known(key: str, value: Any) -> bool:
+    """Return whether the strict mode knows a keyword with this value."""
+    if key == "format":
+        return value in _FORMATS
+    return key != "pattern" or "(?" not in value

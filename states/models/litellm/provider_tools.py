@@ -128,21 +128,8 @@ def gemini_calls(candidate: Mapping[str, Any], code: dict[str, Any]) -> Iterator
         yield ProviderCall(search_id, "web_search", {"queries": queries})
 
 
-def in_characters(citations: Iterable[Any], text: str) -> list[Any]:
-    """Return citations of Gemini, which counts bytes, with places in characters of the text."""
-    written = text.encode()
-    return [
-        _placed(cited, lambda place: len(written[:place].decode(errors="ignore")))
-        for cited in citations
-    ]
-
-
-def moved(cited: Any, start: int) -> Any:
-    """Return a citation of a part of a text, with places in the text, where the part starts."""
-    return _placed(cited, lambda place: start + place)
-
-
-def _placed(cited: Any, place_of: Callable[[int], int]) -> Any:
+def placed(cited: Any, place_of: Callable[[int], int]) -> Any:
+    """Return a citation with other places in the text."""
     if not isinstance(cited, Mapping):
         return cited
     places = {
@@ -151,7 +138,7 @@ def _placed(cited: Any, place_of: Callable[[int], int]) -> Any:
         if isinstance(cited.get(name), int)
     }
     page = cited.get("url_citation")
-    inner = {} if page is None else {"url_citation": _placed(page, place_of)}
+    inner = {} if page is None else {"url_citation": placed(page, place_of)}
     return {**cited, **places, **inner}
 
 

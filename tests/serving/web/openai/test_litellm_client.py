@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from agent_brain import Brain
-from agent_brain.common.litellm.connections import connections
-from agent_brain.common.litellm.setup import load_litellm  # asks no other host for prices
+from agent_brain.common.litellm import (
+    connections,
+    load_litellm,  # asks no other host for prices
+)
 from agent_brain.demo import demo_tools
 from agent_brain.states import LiteLLM
 from agent_brain.testing import ScriptedLLM

@@ -1,1 +1,0 @@
-"""Import litellm in one place and without side effects."""
