@@ -49,8 +49,8 @@ from agent_brain.memories.sessions.forgetting import forget_in_sessions
 from agent_brain.memories.store.options import JournalLike
 from agent_brain.memories.store.session import delete_key, session_key
 from agent_brain.memories.wrapper import WrappingMemory
-from agent_brain.serving.branches import Branch, Chat, choices_in, first_of, first_with
 from agent_brain.serving.catalog import (
+    Branch,
     Catalog,
     Origin,
     SessionInfo,
@@ -58,7 +58,17 @@ from agent_brain.serving.catalog import (
     make_title,
     matches,
 )
-from agent_brain.serving.forking import Edits, copy_as_of, kept_by, step_with, title_of
+from agent_brain.serving.forking import (
+    Chat,
+    Edits,
+    choices_in,
+    copy_as_of,
+    first_of,
+    first_with,
+    kept_by,
+    step_with,
+    title_of,
+)
 from agent_brain.serving.pool import Pool
 from agent_brain.serving.session import Session, WhenBusy
 from agent_brain.serving.session_run import SessionRun

@@ -21,9 +21,8 @@ from agent_brain.limits import StopReason
 from agent_brain.memories.journal.base import Journal
 from agent_brain.result import Result
 from agent_brain.workers.event_log import LogState, LogWriter, RunEvent, log_key, read_rows
-from agent_brain.workers.outcome import unbegun
 from agent_brain.workers.part import Part, workflow_id
-from agent_brain.workers.workflows import Status, Workflow, Workflows
+from agent_brain.workers.workflows import Status, Workflow, Workflows, unbegun
 
 if TYPE_CHECKING:
     from agent_brain.workers.queue import RunQueue

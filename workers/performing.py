@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack, suppress
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, cast
 
@@ -17,6 +17,8 @@ from agent_brain.memories.base import Memory
 from agent_brain.memories.control import Control
 from agent_brain.memories.errors import JournalDamagedError, JournalError, LeaseLostError
 from agent_brain.memories.journal.base import LEASE, Journal
+from agent_brain.memories.journal.entry import Entry
+from agent_brain.memories.journal.lease import Lease
 from agent_brain.result import Result
 from agent_brain.run import Run
 from agent_brain.serving.users import UserLike, user_of
@@ -27,12 +29,66 @@ from agent_brain.states.events import (
     RunFinished,
     StateEntered,
 )
-from agent_brain.workers.event_log import LogWriter, log_key
-from agent_brain.workers.flushing_journal import FlushingJournal
-from agent_brain.workers.one_error import one_error
-from agent_brain.workers.outcome import Outcome, unbegun
+from agent_brain.workers.event_log import LogWriter, kept_calls, log_key, missing_exit, undone
 from agent_brain.workers.part import Part
-from agent_brain.workers.restart import kept_calls, missing_exit, undone
+from agent_brain.workers.workflows import Outcome, unbegun
+
+
+@contextmanager
+def one_error() -> Iterator[None]:
+    """Raise the first error of a group instead of the group."""
+    try:
+        yield
+    except BaseExceptionGroup as several:
+        error: BaseException = several
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        raise error from None
+
+
+@Journal.register
+class FlushingJournal:
+    """Another journal, which is used for everything.
+
+    Attributes:
+        closed: Whether it stores nothing any more, as if the process had ended.
+
+    Args:
+        inner: The other journal. Its creator closes it.
+        flush: Called before an entry that completes a step is stored.
+        lease: How long leases last, in seconds.
+    """
+
+    def __init__(
+        self, inner: Journal, flush: Callable[[], Awaitable[None]], *, lease: float
+    ) -> None:
+        self._lease = lease
+        self.closed = False
+        self._inner = inner
+        self._flush = flush
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    async def append(self, session: str, entries: Sequence[Entry], **options: Any) -> int:
+        """See :meth:`Journal.append`."""
+        if any(entry.kind == "step" for entry in entries):
+            await self._flush()
+        if self.closed:  # perhaps as another flush, for which this one waited, has failed
+            raise LeaseLostError("Another worker continues the run", session=session)
+        return await self._inner.append(session, entries, **options)
+
+    async def acquire(self, session: str, *, wait: float = 0) -> Lease:
+        """See :meth:`Journal.acquire`."""
+        return await self._inner.acquire(session, seconds=self._lease, wait=wait)
+
+    async def aclose(self) -> None:
+        """Do nothing: who made the other journal closes it."""
+
+    def same_as(self, other: Journal) -> bool:
+        """See :meth:`Journal.same_as`."""
+        return self._inner.same_as(getattr(other, "_inner", other))
+
 
 FLUSH_EVERY = 0.05  # seconds
 MAX_STARTS = 10  # of a run by workers that end, without a step between them

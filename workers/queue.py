@@ -27,12 +27,16 @@ from agent_brain.memories.journal.postgres.journal import PostgresJournal
 from agent_brain.memories.journal.ram import RamJournal
 from agent_brain.memories.message import Message
 from agent_brain.workers.client import QueueClient
-from agent_brain.workers.launch import connect
 from agent_brain.workers.liveness import Liveness, worker_name
-from agent_brain.workers.one_error import one_error
-from agent_brain.workers.part import Part
-from agent_brain.workers.schedules import Schedule, checked_schedule
-from agent_brain.workers.submitting import checked_label, checked_name, task_data
+from agent_brain.workers.part import (
+    Part,
+    Schedule,
+    checked_label,
+    checked_name,
+    checked_schedule,
+    task_data,
+)
+from agent_brain.workers.performing import one_error
 from agent_brain.workers.worker import Worker
 from agent_brain.workers.workflows import Workflows
 
@@ -265,6 +269,8 @@ class RunQueue:
     async def _open(self) -> AsyncIterator[tuple[Workflows, Journal]]:
         if current_async_library() != "asyncio":
             raise EventLoopError("A RunQueue needs asyncio: DBOS does not run on other event loops")
+        from agent_brain.workers.launch import connect
+
         async with AsyncExitStack() as stack:
             journal = self.journal_place
             if not isinstance(journal, Journal):

@@ -13,7 +13,7 @@ from starlette.routing import Route
 from agent_brain.memories.message import Message
 from agent_brain.serving.web import routes as session_routes
 from agent_brain.serving.web import steps, users
-from agent_brain.serving.web.frames import NDJSON, SSE
+from agent_brain.serving.web.responses import NDJSON, SSE
 from agent_brain.serving.web.settings import WebSettings
 from agent_brain.states.events import KINDS, AgentEvent
 

@@ -13,11 +13,13 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from agent_brain.common.secrets import get_logger
-from agent_brain.serving.web.errors import error_response
-from agent_brain.serving.web.frames import KEEPALIVE
+from agent_brain.serving.web.requests import error_response
 
 logger = get_logger(__name__)
 
+SSE = "text/event-stream"
+NDJSON = "application/x-ndjson"
+KEEPALIVE = {SSE: b": keepalive\n\n", NDJSON: b"\n"}
 KEEPALIVE_SECONDS = 15.0
 _BODY = {"type": "http.response.body", "more_body": True}
 _dropped: ContextVar[bool] = ContextVar("agent_brain_dropped", default=False)

@@ -15,7 +15,6 @@ from agent_brain.serving.catalog import info_data
 from agent_brain.serving.session import Session, WhenBusy
 from agent_brain.serving.session_run import SessionRun
 from agent_brain.serving.sessions import owner_of
-from agent_brain.serving.web.frames import NDJSON, SSE
 from agent_brain.serving.web.requests import (
     HttpError,
     deps_of,
@@ -26,6 +25,7 @@ from agent_brain.serving.web.requests import (
     settings_of,
     use_session,
 )
+from agent_brain.serving.web.responses import NDJSON, SSE
 from agent_brain.serving.web.streams import JSON, events_response, run_response
 from agent_brain.serving.web.views import (
     describe_session,

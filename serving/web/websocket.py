@@ -13,16 +13,16 @@ from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from agent_brain.errors import AgentBrainError
 from agent_brain.serving.session import Session
-from agent_brain.serving.web.errors import as_http_error
-from agent_brain.serving.web.frames import ndjson_line
 from agent_brain.serving.web.requests import (
     HttpError,
+    as_http_error,
     deps_of,
     invalid_json,
     settings_of,
     use_session,
 )
 from agent_brain.serving.web.routes import Body, ResumeRun, SendMessage, UserMessage, current_run
+from agent_brain.serving.web.streams import ndjson_line
 
 GONE = 1001  # codes for closing: the session has ended, or the server ends
 NO_TEXT = 1003

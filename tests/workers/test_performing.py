@@ -21,9 +21,9 @@ from agent_brain.states import AnswerState, PartialOutput
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action, BaseTool, SleepNeeded, ToolContext
 from agent_brain.workers.event_log import LogWriter, RunEvent, log_key, read_rows
-from agent_brain.workers.outcome import Outcome
 from agent_brain.workers.part import Part
 from agent_brain.workers.performing import MAX_STARTS, Performance
+from agent_brain.workers.workflows import Outcome
 from benchmarks.workers.crowd import problems_of_events
 from benchmarks.workers.program import CALLS, Clerk
 

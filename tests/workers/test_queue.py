@@ -290,7 +290,7 @@ def test_dbos_is_loaded_when_it_is_needed(tmp_path: Path) -> None:
 
 
 async def test_a_missing_dbos_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "agent_brain.workers.dbos_setup", raising=False)
+    monkeypatch.delitem(sys.modules, "agent_brain.workers.launch", raising=False)
     monkeypatch.setitem(sys.modules, "dbos", None)
 
     with pytest.raises(QueueError, match=r"pip install 'agent-brain\[dbos\]'"):

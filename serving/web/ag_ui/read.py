@@ -8,27 +8,87 @@ from typing import Any
 
 from ag_ui.core import (
     AssistantMessage,
+    AudioPart,
+    ContentPart,
+    DataSource,
+    DocumentPart,
+    ImagePart,
     ResumeEntry,
     RunAgentInput,
+    TextPart,
     ToolCall,
     ToolMessage,
+    UrlSource,
     UserMessage,
+    VideoPart,
 )
 from ag_ui.core import Message as AgUiMessage
 
 from agent_brain.common.secrets import scrub
 from agent_brain.common.text import to_text
 from agent_brain.errors import BrainUseError
-from agent_brain.memories.message import PARTIAL, Message
+from agent_brain.memories.message import (
+    PARTIAL,
+    Attachment,
+    Message,
+    empty_file,
+    in_order,
+    is_empty_url,
+)
 from agent_brain.serving.pending import Pending
-from agent_brain.serving.web.ag_ui.content import read_content
-from agent_brain.serving.web.chat.threads import Answers, Said
+from agent_brain.serving.web.chat.threads import Answers, Said, call_key, read_wait_id
 from agent_brain.serving.web.chat.translator import NOT_RUN
-from agent_brain.serving.web.chat.wait_ids import call_key, read_wait_id
 from agent_brain.tools.action import Action
 from agent_brain.tools.answers import fields_of, read_answer
 
+PARTS: dict[str, type[ImagePart | AudioPart | VideoPart]] = {
+    "image": ImagePart,
+    "audio": AudioPart,
+    "video": VideoPart,
+}
 NO_ANSWER = "The user did not answer"
+
+
+def content_of(message: Message) -> str | list[ContentPart]:
+    """Return the content of a message for AG-UI."""
+    if not message.attachments:
+        return message.content
+    parts = message.parts()
+    return [TextPart(text=part) if isinstance(part, str) else _part(part) for part in parts]
+
+
+def _part(attachment: Attachment) -> ContentPart:
+    kind = attachment.media_type.split("/", 1)[0]
+    source: UrlSource | DataSource
+    if attachment.data is None:
+        source = UrlSource(value=attachment.url or "", mime_type=attachment.media_type)
+    else:
+        source = DataSource(value=attachment.data, mime_type=attachment.media_type)
+    part: ContentPart = PARTS.get(kind, DocumentPart)(source=source)
+    return part
+
+
+def read_content(content: str | Iterable[ContentPart]) -> tuple[str, tuple[Attachment, ...]]:
+    """Return the text and the attachments of a message of AG-UI.
+
+    Raises:
+        ValueError: A part cannot be passed to a model.
+    """
+    if isinstance(content, str):
+        return content, ()
+    return in_order(p.text if isinstance(p, TextPart) else _attachment(p) for p in content)
+
+
+def _attachment(part: ImagePart | AudioPart | VideoPart | DocumentPart) -> Attachment:
+    source = part.source
+    if isinstance(source, DataSource | UrlSource) and is_empty_url(source.value):
+        raise ValueError(empty_file(None))
+    if isinstance(source, DataSource):
+        return Attachment(media_type=source.mime_type, data=source.value)
+    if isinstance(source, UrlSource):
+        default = "application/octet-stream" if part.type == "document" else f"{part.type}/*"
+        return Attachment(media_type=source.mime_type or default, url=source.value)
+    raise ValueError("A file of a provider cannot be read here: send its data or a URL")
 
 
 def read_said(body: RunAgentInput) -> Said:

@@ -34,10 +34,10 @@ from agent_brain.limits import WAITING
 from agent_brain.memories.control import SUSPENDED
 from agent_brain.memories.message import CUT_REASONS, PARTIAL
 from agent_brain.serving.pending import approval_question
-from agent_brain.serving.web.ag_ui.content import content_of
-from agent_brain.serving.web.ag_ui.ending import Ending
-from agent_brain.serving.web.ag_ui.subagents import OwnedIds, Subagents
-from agent_brain.serving.web.chat.translator import NOT_RUN, ChatTranslator, Path, Text
+from agent_brain.serving.web.ag_ui.ending import Ending, OwnedIds, Subagents
+from agent_brain.serving.web.ag_ui.read import content_of
+from agent_brain.serving.web.chat.threads import Path
+from agent_brain.serving.web.chat.translator import NOT_RUN, ChatTranslator, Text
 from agent_brain.states.events import (
     ActionFinished,
     AgentEvent,

@@ -11,8 +11,7 @@ from agent_brain.memories.message import Message, Role
 from agent_brain.serving.event_log import SessionEvent
 from agent_brain.serving.pending import Pending
 from agent_brain.serving.session import Session
-from agent_brain.serving.web.chat.threads import current_path, waiting_calls
-from agent_brain.serving.web.chat.translator import Path
+from agent_brain.serving.web.chat.threads import Path, current_path, waiting_calls
 from agent_brain.states.events import (
     ActionFinished,
     ActionRequested,

@@ -5,14 +5,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from agent_brain.common.text import clean, to_text
 from agent_brain.memories.message import CUT_REASONS, Message
 from agent_brain.serving.event_json import MARK, around, quoted
 from agent_brain.serving.event_log import SessionEvent
-from agent_brain.serving.web.chat.wait_ids import wait_id
-from agent_brain.serving.web.translator import PartT, Translator
+from agent_brain.serving.web.chat.threads import Path, wait_id
+from agent_brain.serving.web.streams import PartT, Translator
 from agent_brain.states.events import (
     KINDS,
     OF_MEMORIES,
@@ -41,7 +40,6 @@ from agent_brain.states.events import (
 )
 from agent_brain.tools.action import Action
 
-Path: TypeAlias = tuple[str, ...]
 NOT_RUN = "The call was not run"  # what a user interface reads when a run ends before a call
 
 

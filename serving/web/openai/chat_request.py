@@ -14,7 +14,7 @@ from agent_brain.serving.web.openai.messages import (
     read_message,
 )
 from agent_brain.serving.web.openai.refusals import CHAT, check_fields
-from agent_brain.serving.web.openai.shown import Extension
+from agent_brain.serving.web.openai.translate import Extension
 
 
 class CalledFunction(BaseModel):

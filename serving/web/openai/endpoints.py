@@ -13,7 +13,6 @@ from starlette.routing import Route
 
 from agent_brain.serving.web.openai.chat import ChatCompletion, ChatStream
 from agent_brain.serving.web.openai.chat_request import ChatRequest
-from agent_brain.serving.web.openai.encoding import encode
 from agent_brain.serving.web.openai.errors import (
     ApiError,
     api_error,
@@ -25,8 +24,7 @@ from agent_brain.serving.web.openai.kept_responses import find_response, new_res
 from agent_brain.serving.web.openai.response_request import ResponseRequest
 from agent_brain.serving.web.openai.responses import ResponseStream, WholeResponse
 from agent_brain.serving.web.openai.session_runs import ResponseSessions, answer_chat
-from agent_brain.serving.web.openai.shown import Extension, Shown
-from agent_brain.serving.web.openai.translate import OpenAITranslator
+from agent_brain.serving.web.openai.translate import Extension, OpenAITranslator, Shown, encode
 from agent_brain.serving.web.requests import read_json, sessions_of, settings_of
 from agent_brain.serving.web.responses import StreamResponse
 from agent_brain.serving.web.streams import Answer, stream_answer

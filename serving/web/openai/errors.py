@@ -21,8 +21,7 @@ from agent_brain.errors import (
     Refused,
     ResumeError,
 )
-from agent_brain.serving.web.errors import as_http_error
-from agent_brain.serving.web.requests import HttpError
+from agent_brain.serving.web.requests import HttpError, as_http_error
 
 logger = get_logger(__name__)
 

@@ -8,7 +8,6 @@ from typing import Any, TypeAlias
 
 from agent_brain.limits import StopReason
 from agent_brain.memories.message import Attachment
-from agent_brain.serving.web.openai.encoding import frame
 from agent_brain.serving.web.openai.errors import ApiError, api_error, log_failure
 from agent_brain.serving.web.openai.response_items import (
     CallItem,
@@ -17,7 +16,7 @@ from agent_brain.serving.web.openai.response_items import (
     picture_data,
     picture_item,
 )
-from agent_brain.serving.web.openai.translate import CITED, CUT_OFF, Json, OpenAITranslator
+from agent_brain.serving.web.openai.translate import CITED, CUT_OFF, Json, OpenAITranslator, frame
 from agent_brain.states.events import (
     ActionFinished,
     ActionRequested,

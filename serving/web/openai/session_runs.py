@@ -30,6 +30,7 @@ from agent_brain.serving.web.openai.formats import format_options
 from agent_brain.serving.web.openai.kept_responses import (
     FIELDS,
     ResponseName,
+    UnkeptResponses,
     find_response,
     has_gone_on,
     keep_limit,
@@ -38,7 +39,6 @@ from agent_brain.serving.web.openai.kept_responses import (
 from agent_brain.serving.web.openai.messages import Conversation, conversation
 from agent_brain.serving.web.openai.response_request import ResponseInput, ResponseRequest
 from agent_brain.serving.web.openai.responses import ResponseStream
-from agent_brain.serving.web.openai.unkept import UnkeptResponses
 from agent_brain.serving.web.requests import deps_of, owner_args, sessions_of
 
 SESSION_HEADER = "x-session-id"

@@ -15,8 +15,9 @@ from agent_brain.common.text import clean, clean_json, to_compact_json
 from agent_brain.limits import WAITING
 from agent_brain.memories.control import SUSPENDED
 from agent_brain.memories.message import CUT_REASONS, PARTIAL, Attachment
-from agent_brain.serving.web.chat.translator import NOT_RUN, ChatTranslator, Path, Text
-from agent_brain.serving.web.errors import as_http_error
+from agent_brain.serving.web.chat.threads import Path
+from agent_brain.serving.web.chat.translator import NOT_RUN, ChatTranslator, Text
+from agent_brain.serving.web.requests import as_http_error
 from agent_brain.states.events import (
     ActionFinished,
     AttachmentReceived,
