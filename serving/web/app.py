@@ -160,11 +160,10 @@ def make_app(
 
 def _routes() -> list[BaseRoute]:
     return [
-        *routes.routes(),  # the first that fits answers: what is asked for most stands first
+        *(each.route for each in routes.ENDPOINTS),  # what is asked for most stands first
         *about.routes(),
         Route("/login", log_in, methods=["POST"]),
-        *steps.routes(),
-        *users.routes(),
+        *(each.route for each in (*steps.ENDPOINTS, *users.ENDPOINTS)),
         *websocket.routes(),
         *openai.routes(),
         *ag_ui.routes(),

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_type_hints
 
 import anyio
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, ValidationError
 from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 
 from agent_brain.common.request_id import request_id
 from agent_brain.common.secrets import get_logger, scrub
@@ -40,6 +42,7 @@ MAX_PROBLEMS = 5  # named in an error
 MANY_PROBLEMS = 1000
 MAX_TOKENS = 500  # of all of them
 BodyT = TypeVar("BodyT", bound=BaseModel)
+HandlerT = TypeVar("HandlerT", bound=Callable[..., Awaitable[Response]])
 logger = get_logger(__name__)
 # The first class that fits: more special ones come first.
 _STATUS: list[tuple[type[Exception], int, str]] = [
@@ -88,13 +91,8 @@ class HttpError(Exception):
         return {"error": told}
 
 
-async def read_json(request: Request, model: type[BodyT], *, empty: bool = False) -> BodyT:
-    """Return the JSON body of a request.
-
-    Args:
-        request: The request.
-        model: What it must be.
-        empty: Take an empty body as ``{}``.
+async def read_json(request: Request, model: type[BodyT]) -> BodyT:
+    """Return the JSON body of a request; an empty one is ``{}`` where no field is required.
 
     Raises:
         HttpError: It is not JSON (400), too slow (408), too large (413), of another content type
@@ -104,8 +102,9 @@ async def read_json(request: Request, model: type[BodyT], *, empty: bool = False
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if body and content_type != "application/json" and not content_type.endswith("+json"):
         raise HttpError(415, "unsupported_media_type", "Send JSON: Content-Type: application/json")
+    required = any(field.is_required() for field in model.model_fields.values())
     try:
-        return model.model_validate_json(body or (b"{}" if empty else b""))
+        return model.model_validate_json(body if body or required else b"{}")
     except ValidationError as error:
         raise invalid_json(error) from None
 
@@ -121,18 +120,71 @@ def invalid_json(error: ValidationError) -> HttpError:
     return HttpError(422, "invalid_request", problems)
 
 
-def query_number(request: Request, name: str, kind: Any) -> int | None:
-    """Return a number of the query; None if it is not there.
+def read_query(request: Request, model: type[BodyT]) -> BodyT:
+    """Return the query of a request.
 
     Raises:
-        HttpError: It is not what ``kind`` describes (422).
+        HttpError: It is not what the model describes (422).
     """
-    text = request.query_params.get(name)
     try:
-        return None if text is None else TypeAdapter(kind).validate_strings(text)
+        return model.model_validate(dict(request.query_params))
     except ValidationError as error:
-        problem = invalid_json(error)
-        raise HttpError(422, "invalid_request", f"{name}: {problem.message}") from None
+        raise invalid_json(error) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A handler of requests, and what the description of the server says of it.
+
+    Attributes:
+        method: The HTTP method.
+        path: The path, with parameters.
+        handler: Takes the request, and ``body`` and ``query``, of the models that it names.
+        status: The status of success.
+        media: The content types of a success.
+        headers: The headers that it reads.
+    """
+
+    method: str
+    path: str
+    handler: Callable[..., Awaitable[Response]]
+    status: int = 200
+    media: Sequence[str] = ("application/json",)
+    headers: Sequence[str] = ()
+
+    @property
+    def models(self) -> dict[str, type[BaseModel]]:
+        """The models of ``body`` and ``query``, if the handler takes them."""
+        hints = get_type_hints(self.handler)
+        return {name: hints[name] for name in ("body", "query") if name in hints}
+
+    @property
+    def route(self) -> Route:
+        """The route, for Starlette."""
+        handler, models = self.handler, self.models
+
+        async def answer(request: Request) -> Response:
+            read: dict[str, Any] = {}
+            if "body" in models:
+                read["body"] = await read_json(request, models["body"])
+            if "query" in models:
+                read["query"] = read_query(request, models["query"])
+            return await handler(request, **read)
+
+        return Route(self.path, answer, methods=[self.method])
+
+
+class Endpoints(list[Endpoint]):
+    """Endpoints, in the order in which they are looked for."""
+
+    def add(self, method: str, path: str, **about: Any) -> Callable[[HandlerT], HandlerT]:
+        """Return a decorator that adds a handler; ``about`` is as for :class:`Endpoint`."""
+
+        def decorate(handler: HandlerT) -> HandlerT:
+            self.append(Endpoint(method, path, handler, **about))
+            return handler
+
+        return decorate
 
 
 async def _read_body(request: Request) -> bytes:
