@@ -50,13 +50,7 @@ from agent_brain.serving.access import (
 from agent_brain.serving.conversations import Conversations, MakeBrain, SharedServers, Turn
 from agent_brain.serving.pending import Approval, WaitingRequest, request_in
 from agent_brain.serving.stdin import stdin_closed_by_interrupt
-from agent_brain.states.events import (
-    ActionFinished,
-    ActionRequested,
-    Event,
-    StateEntered,
-    ToolProgress,
-)
+from agent_brain.states import events
 from agent_brain.tools.answers import plain_schema
 from agent_brain.tools.mcp import McpSource
 from agent_brain.tools.mcp.elicitation import as_form, read_form
@@ -201,16 +195,16 @@ def _decided(request: WaitingRequest, reply: object) -> dict[str, Any]:
     return request.answer(None)
 
 
-def _progress_text(event: Event) -> str | None:
+def _progress_text(event: events.Event) -> str | None:
     """Return the progress message of an event; arguments and results are not disclosed."""
     match event:
-        case StateEntered():
+        case events.StateEntered():
             return " › ".join([*event.path, event.state or ""])
-        case ActionRequested():
+        case events.ActionRequested():
             return f"calls {event.action.name}"
-        case ToolProgress():
+        case events.ToolProgress():
             return f"{event.action.name}: {event.message or event.done}"
-        case ActionFinished():
+        case events.ActionFinished():
             return f"{event.action.name} {'failed' if event.result.is_error else 'is done'}"
     return None
 

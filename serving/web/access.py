@@ -25,6 +25,7 @@ from agent_brain.serving.web.requests import (
     as_http_error,
     caller_of,
     error_response,
+    path_of,
     settings_of,
 )
 from agent_brain.serving.web.settings import COOKIE, COOKIE_SECONDS, WebSettings
@@ -135,7 +136,7 @@ class Access:
             self._check_head(scope)
             scope["agent_brain"] = self._settings
             scope["agent_brain.caller"] = caller = await self._check(connection)
-            if path_of(connection) in HEALTH:
+            if path_of(connection.scope) in HEALTH:
                 await self._app(scope, receive, send)
                 return
             client = caller.user or _address(connection)
@@ -145,7 +146,7 @@ class Access:
                 as_http_error(error)  # logs what is not an error of the library
                 await WebSocketClose(REFUSED)(scope, receive, send)
             else:
-                await error_response(error, path_of(connection))(scope, receive, send)
+                await error_response(error, path_of(connection.scope))(scope, receive, send)
             return
         try:
             await self._app(scope, receive, send)
@@ -175,7 +176,7 @@ class Access:
             raise
 
     def _check_origin(self, connection: HTTPConnection) -> None:
-        if path_of(connection) in HEALTH:  # whoever watches the server may know no name of it
+        if path_of(connection.scope) in HEALTH:  # whoever watches the server may know no name of it
             return
         headers = connection.headers
         host = _host(headers.get("host", ""))
@@ -216,18 +217,12 @@ class Access:
         return Caller(found[0], headers=headers)
 
 
-def path_of(connection: HTTPConnection) -> str:
-    """Return the path below that at which the application is mounted."""
-    path: str = connection.scope["path"]
-    return path.removeprefix(connection.scope.get("root_path", ""))
-
-
 def _address(connection: HTTPConnection) -> str:
     return connection.client.host if connection.client else ""
 
 
 def _is_open(connection: HTTPConnection) -> bool:
-    path = path_of(connection)
+    path = path_of(connection.scope)
     return connection.scope["type"] == "http" and (path in OPEN_TO_ALL or path.startswith("/page/"))
 
 

@@ -26,10 +26,9 @@ from agent_brain.serving.web.access import (
     checked_hosts,
     checked_tokens,
     log_in,
-    path_of,
 )
 from agent_brain.serving.web.openai import endpoints as openai
-from agent_brain.serving.web.requests import HttpError, error_response
+from agent_brain.serving.web.requests import HttpError, error_response, path_of
 from agent_brain.serving.web.settings import Cookies, Identify, ServerLimits, WebSettings
 
 HEADER = b"x-request-id"
@@ -172,11 +171,11 @@ def _routes() -> list[BaseRoute]:
 
 
 async def _answer(request: Request, error: Exception) -> Response:
-    return error_response(error)
+    return error_response(error, path_of(request.scope))
 
 
 async def _answer_unexpected(request: Request, error: Exception) -> Response:
-    response = error_response(error)
+    response = await _answer(request, error)
     response.headers["connection"] = "close"  # as the server does: Starlette raises the error again
     response.headers["x-request-id"] = request_id.get() or ""  # it is outside of RequestIds
     return response
@@ -187,6 +186,4 @@ async def _answer_http(request: Request, error: Exception) -> Response:
     kinds = {404: "not_found", 405: "method_not_allowed"}
     headers = dict(error.headers or {})
     kind = kinds.get(error.status_code, "http_error")
-    return error_response(
-        HttpError(error.status_code, kind, error.detail, headers), path_of(request)
-    )
+    return await _answer(request, HttpError(error.status_code, kind, error.detail, headers))

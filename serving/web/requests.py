@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+from starlette.types import Scope
 
 from agent_brain.common.request_id import request_id
 from agent_brain.common.secrets import get_logger, scrub
@@ -208,6 +209,12 @@ async def _read_body(request: Request) -> bytes:
     return bytes(body)
 
 
+def path_of(scope: Scope) -> str:
+    """Return the path below that at which the application is mounted."""
+    path: str = scope["path"]
+    return path.removeprefix(scope.get("root_path", ""))
+
+
 def settings_of(connection: HTTPConnection) -> WebSettings:
     """Return the settings of the application."""
     settings: WebSettings = connection.scope["agent_brain"]
@@ -257,8 +264,12 @@ def as_http_error(error: Exception) -> HttpError:
 
 def error_response(error: Exception, path: str = "") -> Response:
     """Return the response that describes ``error``; below ``/v1/`` as clients of OpenAI read it."""
-    http = as_http_error(error)
-    body = http.body()
     if path.startswith("/v1/"):
-        body["error"] |= {"param": None, "code": http.type}
-    return JSONResponse(body, http.status, headers=http.headers)
+        from agent_brain.serving.web.openai.errors import api_error
+
+        http: HttpError = api_error(error)
+        if http.status == 500:
+            logger.warning("A request failed", exc_info=error)
+    else:
+        http = as_http_error(error)
+    return JSONResponse(http.body(), http.status, headers=http.headers)

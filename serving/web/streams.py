@@ -65,8 +65,16 @@ class Frames(Protocol):
         """Return what the client is sent for an event; empty for nothing."""
         ...
 
-    def failed(self, error: Exception) -> bytes:
-        """Return what ends a stream that has begun, after an error that may not be an event."""
+    def failed(self, error: Exception, *, begun: bool) -> bytes:
+        """Return what ends a stream after an error, which may not be an event.
+
+        Args:
+            error: The error.
+            begun: Whether the client was sent anything.
+
+        Raises:
+            Exception: The error, if the stream cannot tell it.
+        """
         ...
 
     @property
@@ -107,8 +115,10 @@ class Translator(ABC, Generic[PartT]):
         """Return what the client is sent for an event; empty for nothing."""
         return b"".join([self.encode(part) for part in self.translate(item.event)])
 
-    def failed(self, error: Exception) -> bytes:
+    def failed(self, error: Exception, *, begun: bool) -> bytes:
         """Return what ends a stream that has begun."""
+        if not begun:
+            raise error
         return b"".join([self.encode(part) for part in self.fail(error)])
 
 
@@ -144,9 +154,7 @@ async def frames_of(opening: AbstractAsyncContextManager[Answer]) -> AsyncGenera
                 if frames.enough and answer.run is not None:
                     answer.run.cancel()
         except Exception as error:
-            if not begun:
-                raise
-            if data := frames.failed(error):
+            if data := frames.failed(error, begun=begun):
                 yield data
         if frames.last:
             yield frames.last
@@ -156,20 +164,22 @@ def stream_answer(
     request: Request,
     opening: AbstractAsyncContextManager[Answer],
     *,
+    media_type: str = SSE,
     headers: Mapping[str, str] | None = None,
-    on_error: Callable[[Exception], Response] = error_response,
+    on_error: Callable[[Exception, str], Response] = error_response,
 ) -> Response:
-    """Return a response that streams what answers a request, as server-sent events.
+    """Return a response that streams what answers a request.
 
     Args:
         request: The request.
         opening: Begins or finds the run; the run is left with the response.
+        media_type: The content type.
         headers: Further headers.
-        on_error: Returns the response to an error before anything was sent.
+        on_error: Returns the response to an error before anything was sent, by it and the path.
     """
     stall = settings_of(request).limits.stall
     return StreamResponse(
-        frames_of(opening), media_type=SSE, headers=headers, stall=stall, on_error=on_error
+        frames_of(opening), media_type=media_type, headers=headers, stall=stall, on_error=on_error
     )
 
 
@@ -228,8 +238,8 @@ class _Events:
         self._run = run
         self.frames = frame
 
-    def failed(self, error: Exception) -> bytes:
-        if self._run.error is not error:  # else RunFailed has told the client
+    def failed(self, error: Exception, *, begun: bool) -> bytes:
+        if not begun or self._run.error is not error:  # else RunFailed has told the client
             raise error
         as_http_error(error)  # logs what is not an error of the library
         return b""

@@ -5,20 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ag_ui.core import (
-    BaseEvent,
-    Interrupt,
-    RunErrorEvent,
-    RunFinishedCancelledOutcome,
-    RunFinishedEvent,
-    RunFinishedInterruptOutcome,
-    RunFinishedSuccessOutcome,
-    SubagentErrorEvent,
-    SubagentFinishedEvent,
-    SubagentFinishedSuspendedOutcome,
-    SubagentStartedEvent,
-    TokenUsage,
-)
+from ag_ui import core
 
 from agent_brain.common.text import clean, to_json_data
 from agent_brain.serving.web.chat.threads import Path
@@ -40,7 +27,7 @@ class Ending:
 
     def __init__(self, thread_id: str, run_id: str) -> None:
         self.models: dict[str | None, str] = {}
-        self.interrupts: list[Interrupt] = []
+        self.interrupts: list[core.Interrupt] = []
         self.pending: list[str] = []
         self._thread_id = thread_id
         self._run_id = run_id
@@ -56,15 +43,15 @@ class Ending:
         """Return the IDs of what a subagent waits for."""
         return [each.id for each in self.interrupts if each.subagent_run_id == subagent]
 
-    def finished(self, event: RunFinished) -> RunFinishedEvent:
+    def finished(self, event: RunFinished) -> core.RunFinishedEvent:
         """Return the last event of a run that has not failed."""
-        outcome: Any = RunFinishedSuccessOutcome(pending_tool_call_ids=self.pending or None)
+        outcome: Any = core.RunFinishedSuccessOutcome(pending_tool_call_ids=self.pending or None)
         if event.stop_reason in CANCELLED:
-            outcome = RunFinishedCancelledOutcome()
+            outcome = core.RunFinishedCancelledOutcome()
         elif self.interrupts:
-            outcome = RunFinishedInterruptOutcome(interrupts=self.interrupts)
-        succeeded = isinstance(outcome, RunFinishedSuccessOutcome)
-        return RunFinishedEvent(
+            outcome = core.RunFinishedInterruptOutcome(interrupts=self.interrupts)
+        succeeded = isinstance(outcome, core.RunFinishedSuccessOutcome)
+        return core.RunFinishedEvent(
             thread_id=self._thread_id,
             run_id=self._run_id,
             outcome=outcome,
@@ -72,13 +59,13 @@ class Ending:
             usage=self._tokens(),
         )
 
-    def failed(self, error: Exception) -> RunErrorEvent:
+    def failed(self, error: Exception) -> core.RunErrorEvent:
         """Return the last event of a run that has failed."""
         return run_error(error, usage=self._tokens())
 
-    def _tokens(self) -> list[TokenUsage] | None:
+    def _tokens(self) -> list[core.TokenUsage] | None:
         return [
-            TokenUsage(
+            core.TokenUsage(
                 model=model or None,
                 input_tokens=usage.input_tokens,
                 output_tokens=usage.output_tokens,
@@ -99,10 +86,12 @@ def _result(event: RunFinished) -> dict[str, Any]:
     return result
 
 
-def run_error(error: Exception, *, usage: list[TokenUsage] | None = None) -> RunErrorEvent:
+def run_error(
+    error: Exception, *, usage: list[core.TokenUsage] | None = None
+) -> core.RunErrorEvent:
     """Return the event for an error, with the type that the HTTP API gives it as the code."""
     http = as_http_error(error)
-    return RunErrorEvent(message=clean(http.message), code=http.type, usage=usage)
+    return core.RunErrorEvent(message=clean(http.message), code=http.type, usage=usage)
 
 
 class Subagents:
@@ -121,7 +110,7 @@ class Subagents:
         """Return the ID of the subagent at ``path``; None for the agent itself."""
         return self._open.get(path)
 
-    def enter(self, path: Path) -> list[BaseEvent]:
+    def enter(self, path: Path) -> list[core.BaseEvent]:
         """Return the event that announces the subagent at ``path``, if it is new."""
         if not path or path in self._open:
             return []
@@ -130,7 +119,7 @@ class Subagents:
         self._count += 1
         self._open[path] = subagent = clean(f"{self._run_id}/{'/'.join(path)}#{self._count}")
         return [
-            SubagentStartedEvent(
+            core.SubagentStartedEvent(
                 subagent_run_id=subagent, name=clean(path[-1]), parent_subagent_run_id=parent
             )
         ]
@@ -142,7 +131,7 @@ class Subagents:
 
     def finish(
         self, path: Path, *, error: str | None = None, interrupts: Iterable[str] | None = None
-    ) -> BaseEvent:
+    ) -> core.BaseEvent:
         """Return the event that ends the subagent at ``path``.
 
         Args:
@@ -152,11 +141,11 @@ class Subagents:
         """
         subagent = self._open.pop(path)
         if error is not None:
-            return SubagentErrorEvent(subagent_run_id=subagent, message=error)
+            return core.SubagentErrorEvent(subagent_run_id=subagent, message=error)
         if interrupts is None:
-            return SubagentFinishedEvent(subagent_run_id=subagent)
-        outcome = SubagentFinishedSuspendedOutcome(interrupt_ids=[*interrupts])
-        return SubagentFinishedEvent(subagent_run_id=subagent, outcome=outcome)
+            return core.SubagentFinishedEvent(subagent_run_id=subagent)
+        outcome = core.SubagentFinishedSuspendedOutcome(interrupt_ids=[*interrupts])
+        return core.SubagentFinishedEvent(subagent_run_id=subagent, outcome=outcome)
 
 
 class OwnedIds:

@@ -96,9 +96,9 @@ async def run_agent(request: Request) -> Response:
     else:
         opening = _resumed_run(request, body, answered, tools)
 
-    def on_error(error: Exception) -> Response:
+    def on_error(error: Exception, path: str) -> Response:
         kinds = (BrainUseError, ResumeError) if answered is not None else _RunWaitsError
-        return _refusal(error) if isinstance(error, kinds) else error_response(error)
+        return _refusal(error) if isinstance(error, kinds) else error_response(error, path)
 
     return stream_answer(request, opening, on_error=on_error)
 

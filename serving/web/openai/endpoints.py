@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from dataclasses import replace
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from agent_brain.serving.event_log import SessionEvent
 from agent_brain.serving.web.openai.chat import ChatCompletion, ChatStream
 from agent_brain.serving.web.openai.chat_request import ChatRequest
 from agent_brain.serving.web.openai.errors import (
     ApiError,
-    api_error,
     error_after_output,
     invalid,
-    log_failure,
 )
 from agent_brain.serving.web.openai.kept_responses import find_response, new_response_id
 from agent_brain.serving.web.openai.response_request import ResponseRequest
@@ -26,7 +26,6 @@ from agent_brain.serving.web.openai.responses import ResponseStream, WholeRespon
 from agent_brain.serving.web.openai.session_runs import ResponseSessions, answer_chat
 from agent_brain.serving.web.openai.translate import Extension, OpenAITranslator, Shown, encode
 from agent_brain.serving.web.requests import read_json, sessions_of, settings_of
-from agent_brain.serving.web.responses import StreamResponse
 from agent_brain.serving.web.streams import Answer, stream_answer
 
 
@@ -37,11 +36,11 @@ def routes() -> list[Route]:
     """
     api = OpenAIApi()
     return [
-        Route("/v1/models", _with_errors(api.list_models), methods=["GET"]),
-        Route("/v1/models/{model:path}", _with_errors(api.describe_model), methods=["GET"]),
-        Route("/v1/chat/completions", _with_errors(api.chat_completions), methods=["POST"]),
-        Route("/v1/responses/{response}", _with_errors(api.retrieve), methods=["GET"]),
-        Route("/v1/responses", _with_errors(api.responses), methods=["POST"]),
+        Route("/v1/models", api.list_models, methods=["GET"]),
+        Route("/v1/models/{model:path}", api.describe_model, methods=["GET"]),
+        Route("/v1/chat/completions", api.chat_completions, methods=["POST"]),
+        Route("/v1/responses/{response}", api.retrieve, methods=["GET"]),
+        Route("/v1/responses", api.responses, methods=["POST"]),
     ]
 
 
@@ -71,7 +70,7 @@ class OpenAIApi:
         _check_model(request, body.model)
         body.check()
         opening = _chat_answer(request, body)
-        return _stream(request, opening) if body.stream else _at_once(request, opening)
+        return _answer(request, opening, stream=body.stream)
 
     async def responses(self, request: Request) -> Response:
         """Answer a request of the Responses API."""
@@ -79,7 +78,7 @@ class OpenAIApi:
         _check_model(request, body.model)
         body.check()
         opening = self._response_answer(request, body)
-        return _stream(request, opening) if body.stream else _at_once(request, opening)
+        return _answer(request, opening, stream=body.stream)
 
     @asynccontextmanager
     async def _response_answer(
@@ -149,37 +148,54 @@ async def _chat_answer(request: Request, body: ChatRequest) -> AsyncIterator[Ans
         yield Answer(answering.run, stream, answering.run)
 
 
-def _stream(request: Request, opening: AbstractAsyncContextManager[Answer]) -> Response:
-    return stream_answer(request, opening, on_error=_error_response)
+def _answer(
+    request: Request, opening: AbstractAsyncContextManager[Answer], *, stream: bool | None
+) -> Response:
+    """Return a response that streams an answer, or has it in one piece."""
+    if stream:
+        return stream_answer(request, opening)
+    return stream_answer(request, _whole(opening), media_type="application/json")
 
 
-def _at_once(request: Request, opening: AbstractAsyncContextManager[Answer]) -> Response:
-    """Return a response of one chunk; the run is cancelled if the client does not wait for it."""
-    stall = settings_of(request).limits.stall
-    return StreamResponse(
-        _whole(opening), media_type="application/json", stall=stall, on_error=_error_response
-    )
-
-
-async def _whole(opening: AbstractAsyncContextManager[Answer]) -> AsyncGenerator[bytes, None]:
-    """Yield an answer in one piece; an error after output tells clients not to ask again."""
-    begun = False
+@asynccontextmanager
+async def _whole(opening: AbstractAsyncContextManager[Answer]) -> AsyncIterator[Answer]:
     async with opening as answer:
-        translator = answer.frames
-        assert isinstance(translator, OpenAITranslator)
-        whole = ChatCompletion() if isinstance(translator, ChatStream) else WholeResponse()
-        try:
-            async for item in answer.items:
-                for part in translator.translate(item.event):
-                    begun = True
-                    whole.add(part)
-                if translator.enough and answer.run is not None:
-                    answer.run.cancel()
-        except Exception as error:
-            if not begun:
-                raise
-            raise error_after_output(error) from error
-        yield encode(whole.body())
+        assert isinstance(answer.frames, OpenAITranslator)
+        yield replace(answer, frames=Whole(answer.frames))
+
+
+class Whole:
+    """An answer in one piece; an error after output tells clients not to ask again.
+
+    Args:
+        translator: Makes its parts.
+    """
+
+    def __init__(self, translator: OpenAITranslator) -> None:
+        self._translator = translator
+        self._answer = ChatCompletion() if isinstance(translator, ChatStream) else WholeResponse()
+        self._begun = False
+
+    def frames(self, item: SessionEvent) -> bytes:
+        """Add up the parts."""
+        for part in self._translator.translate(item.event):
+            self._begun = True
+            self._answer.add(part)
+        return b""
+
+    def failed(self, error: Exception, *, begun: bool) -> bytes:
+        """Raise the error."""
+        raise error_after_output(error) if self._begun else error
+
+    @property
+    def last(self) -> bytes:
+        """The answer."""
+        return encode(self._answer.body())
+
+    @property
+    def enough(self) -> bool:
+        """Whether the run should be cancelled."""
+        return self._translator.enough
 
 
 def _check_model(request: Request, model: str) -> None:
@@ -192,24 +208,3 @@ def _check_model(request: Request, model: str) -> None:
 
 def _shown(request: Request, extension: Extension) -> Shown:
     return extension.over(Shown(tools=settings_of(request).show_tools))
-
-
-def _with_errors(
-    endpoint: Callable[[Request], Awaitable[Response]],
-) -> Callable[[Request], Awaitable[Response]]:
-    """Return ``endpoint`` with its errors in OpenAI's form."""
-
-    async def answer(request: Request) -> Response:
-        try:
-            return await endpoint(request)
-        except Exception as error:
-            return _error_response(error)
-
-    return answer
-
-
-def _error_response(error: Exception) -> Response:
-    known = api_error(error)
-    if known.status == 500:
-        log_failure(error)
-    return JSONResponse(known.body(), known.status, headers=known.headers)

@@ -18,28 +18,7 @@ from agent_brain.memories.message import Attachment
 from agent_brain.serving.pending import approval_question
 from agent_brain.serving.web.openai.errors import budget_error
 from agent_brain.serving.web.streams import Translator
-from agent_brain.states.events import (
-    OF_MEMORIES,
-    ActionDelta,
-    ActionFinished,
-    ActionRequested,
-    ActionStarted,
-    AgentEvent,
-    ApprovalRequested,
-    AttachmentReceived,
-    InputRequested,
-    MessageReceived,
-    PartialOutput,
-    ResponseStarted,
-    RunFailed,
-    RunFinished,
-    RunStarted,
-    SourcesCited,
-    StateEntered,
-    StateExited,
-    TextDelta,
-    UsageReported,
-)
+from agent_brain.states import events
 from agent_brain.states.sources import CitedSource
 from agent_brain.tools.action import Action
 from agent_brain.tools.answers import words_for
@@ -50,16 +29,16 @@ CUT_OFF = (StopReason.CANCELLED, StopReason.STOPPED, StopReason.PAUSED, StopReas
 """Why a run ends whose answer is incomplete, other than for a limit."""
 _NOT_LIMITED = (StopReason.DONE, StopReason.STUCK, *CUT_OFF, *SUSPENDED)
 _BEFORE_OUTPUT = (
-    ActionDelta,
-    MessageReceived,
-    PartialOutput,
-    ResponseStarted,
-    RunFailed,
-    RunStarted,
-    StateEntered,
-    StateExited,
-    UsageReported,
-    *OF_MEMORIES,
+    events.ActionDelta,
+    events.MessageReceived,
+    events.PartialOutput,
+    events.ResponseStarted,
+    events.RunFailed,
+    events.RunStarted,
+    events.StateEntered,
+    events.StateExited,
+    events.UsageReported,
+    *events.OF_MEMORIES,
 )
 HOW = "Answer 'yes', 'no' and the reason, or 'edit' and the new arguments as a JSON object."
 NOT_KEPT = "This conversation is not kept, so the answer cannot be given: send X-Session-Id."
@@ -105,13 +84,13 @@ class TokenLimit:
         self._ended = 0  # tokens of responses that have ended
         self._arriving: dict[str | None, float] = {}
 
-    def admit(self, event: TextDelta) -> str:
+    def admit(self, event: events.TextDelta) -> str:
         """Return as much of the text as the limit allows."""
         text = self._allowed(event)
         self.admitted += 0 if event.thought else len(text)
         return text
 
-    def _allowed(self, event: TextDelta) -> str:
+    def _allowed(self, event: events.TextDelta) -> str:
         if self.most is None:
             return event.text
         if self.reached:
@@ -127,7 +106,7 @@ class TokenLimit:
         self._arriving[event.response_id] = known + size
         return text
 
-    def report(self, event: UsageReported) -> None:
+    def report(self, event: events.UsageReported) -> None:
         """Count a response that has ended; a summary of the memory is not output."""
         if event.purpose is not None:
             return
@@ -152,7 +131,7 @@ class ReachedLimit(TokenLimit):
         self.cut = cut
         self._length = admitted
 
-    def _allowed(self, event: TextDelta) -> str:
+    def _allowed(self, event: events.TextDelta) -> str:
         return event.text if event.thought else event.text[: self._length - self.admitted]
 
 
@@ -232,7 +211,7 @@ class OpenAITranslator(Translator[Json]):
         """Return a part as a server-sent event."""
         return frame(part)
 
-    def translate(self, event: AgentEvent) -> list[Json]:
+    def translate(self, event: events.AgentEvent) -> list[Json]:
         """Return the parts that ``event`` leads to.
 
         Raises:
@@ -240,42 +219,42 @@ class OpenAITranslator(Translator[Json]):
         """
         parts: list[Json] = []
         if not self._began and not isinstance(event, _BEFORE_OUTPUT):
-            if isinstance(event, RunFinished) and event.stop_reason == StopReason.BUDGET:
+            if isinstance(event, events.RunFinished) and event.stop_reason == StopReason.BUDGET:
                 raise budget_error()
             self._began = True
             parts = self._begin()
         match event:
-            case TextDelta():
+            case events.TextDelta():
                 text = self.limit.admit(event)
                 if text and (self._shown.thoughts or not event.thought):
                     parts += self._say(event, text)
                     self._said = self._said or not event.thought
-            case ActionRequested() | ActionStarted() | ActionFinished():
+            case events.ActionRequested() | events.ActionStarted() | events.ActionFinished():
                 if self._shown.tools:
                     parts += self._show(event)
                 else:
                     self._hide(event)
-            case AttachmentReceived(attachment=attachment):
+            case events.AttachmentReceived(attachment=attachment):
                 if attachment.media_type.startswith("image/"):
                     parts += self._picture(attachment)
-            case RunFinished():
+            case events.RunFinished():
                 parts += self._finish(event)
             case _:
                 self._note(event)
         return parts
 
-    def _note(self, event: AgentEvent) -> None:
+    def _note(self, event: events.AgentEvent) -> None:
         """Note what is told at the end."""
         match event:
-            case UsageReported():
+            case events.UsageReported():
                 self.limit.report(event)
-            case ApprovalRequested(actions=actions):
+            case events.ApprovalRequested(actions=actions):
                 known = {call.id for call in self._waiting_calls}
                 self._waiting_calls += [call for call in actions if call.id not in known]
-            case InputRequested(prompt=prompt, schema=schema):
+            case events.InputRequested(prompt=prompt, schema=schema):
                 how = "" if schema is None else f"\n\n(Answer: {words_for(schema)}.)"
                 self._questions.append(f"{prompt}{how}")
-            case SourcesCited(sources=sources, response_id=cites):
+            case events.SourcesCited(sources=sources, response_id=cites):
                 self._cited |= {source.url: (source, cites) for source in sources}
 
     def _citations(self, begins: Mapping[str | None, int], length: int) -> list[Json]:
@@ -302,18 +281,18 @@ class OpenAITranslator(Translator[Json]):
             first = self._questions[0] if self._questions else ""
         return first if self._session is not None or not first else f"{first}\n\n({NOT_KEPT})"
 
-    def _unsaid(self, event: RunFinished) -> list[str]:
+    def _unsaid(self, event: events.RunFinished) -> list[str]:
         """Return the answer if nothing was streamed."""
         return [event.answer] if event.answer and not self._said and not self.limit.cut else []
 
-    def _is_limited(self, event: RunFinished) -> bool:
+    def _is_limited(self, event: events.RunFinished) -> bool:
         """Return whether a run ended because a limit was reached."""
         cancelled = event.stop_reason == StopReason.CANCELLED
         if self.limit.reached and (self.limit.cut or cancelled):
             return True
         return event.stop_reason not in _NOT_LIMITED
 
-    def _extension(self, event: RunFinished) -> Json:
+    def _extension(self, event: events.RunFinished) -> Json:
         """Return the field ``agent_brain`` of what ends an answer."""
         found: Json = {"stop_reason": str(event.stop_reason), "run_id": event.run_id}
         return found if self._session is None else {**found, "session": self._session}
@@ -322,16 +301,20 @@ class OpenAITranslator(Translator[Json]):
     def _begin(self) -> list[Json]: ...
 
     @abstractmethod
-    def _say(self, event: TextDelta, text: str) -> list[Json]: ...
+    def _say(self, event: events.TextDelta, text: str) -> list[Json]: ...
 
     @abstractmethod
     def _picture(self, picture: Attachment) -> list[Json]: ...
 
     @abstractmethod
-    def _show(self, event: ActionRequested | ActionStarted | ActionFinished) -> list[Json]: ...
+    def _show(
+        self, event: events.ActionRequested | events.ActionStarted | events.ActionFinished
+    ) -> list[Json]: ...
 
-    def _hide(self, event: ActionRequested | ActionStarted | ActionFinished) -> None:
+    def _hide(
+        self, event: events.ActionRequested | events.ActionStarted | events.ActionFinished
+    ) -> None:
         """Note what a call does that is not shown."""
 
     @abstractmethod
-    def _finish(self, event: RunFinished) -> list[Json]: ...
+    def _finish(self, event: events.RunFinished) -> list[Json]: ...

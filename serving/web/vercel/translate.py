@@ -18,23 +18,7 @@ from agent_brain.memories.message import CUT_REASONS, PARTIAL, Attachment
 from agent_brain.serving.web.chat.threads import Path
 from agent_brain.serving.web.chat.translator import NOT_RUN, ChatTranslator, Text
 from agent_brain.serving.web.requests import as_http_error
-from agent_brain.states.events import (
-    ActionFinished,
-    AttachmentReceived,
-    Event,
-    InputRequested,
-    MessageReceived,
-    PartialOutput,
-    ResponseStarted,
-    RunFinished,
-    RunStarted,
-    SourcesCited,
-    StateEntered,
-    StateExited,
-    TextDelta,
-    ToolProgress,
-    UsageReported,
-)
+from agent_brain.states import events
 from agent_brain.states.usage import Usage
 from agent_brain.tools.action import Action
 
@@ -71,16 +55,20 @@ class UIMessageTranslator(ChatTranslator[Chunk]):
         """Return a part as a server-sent event."""
         return b"data: %b\n\n" % to_compact_json(part).encode()
 
-    def _start(self, event: RunStarted) -> list[Chunk]:
+    def _start(self, event: events.RunStarted) -> list[Chunk]:
         metadata = {"sessionId": self._session, "runId": event.run_id}
         return [{"type": "start", "messageId": self._message_id, "messageMetadata": metadata}]
 
     def _progress_of_net(
-        self, event: StateEntered | StateExited | ResponseStarted | UsageReported
+        self,
+        event: events.StateEntered
+        | events.StateExited
+        | events.ResponseStarted
+        | events.UsageReported,
     ) -> list[Chunk]:
-        if isinstance(event, StateExited):
+        if isinstance(event, events.StateExited):
             return self._end_state(event.path, event.state)
-        if isinstance(event, ResponseStarted) and not (event.path or event.purpose):
+        if isinstance(event, events.ResponseStarted) and not (event.path or event.purpose):
             return [*self._end_step(), *self._begin_step()]
         return []
 
@@ -99,7 +87,7 @@ class UIMessageTranslator(ChatTranslator[Chunk]):
 
     # Texts
 
-    def _text_id(self, event: TextDelta) -> str:
+    def _text_id(self, event: events.TextDelta) -> str:
         return new_id(_kind(thought=event.thought))
 
     def _begin_text(self, text: Text) -> list[Chunk]:
@@ -112,15 +100,15 @@ class UIMessageTranslator(ChatTranslator[Chunk]):
     def _end_text(self, text: Text, *, cut_off: bool) -> list[Chunk]:
         return [{"type": f"{_kind(thought=text.thought)}-end", "id": text.id}]
 
-    def _steering(self, event: MessageReceived) -> list[Chunk]:
+    def _steering(self, event: events.MessageReceived) -> list[Chunk]:
         parts = [{"type": "text", "text": event.message.content}]
         return [{"type": "steering-message", "id": event.message.id, "parts": parts}]
 
-    def _own_event(self, event: Event) -> list[Chunk]:
+    def _own_event(self, event: events.Event) -> list[Chunk]:
         place = {"path": [*map(clean, event.path)]} if event.path else {}
         return [{"type": f"data-{event.kind}", "data": {**event.fields(), **place}}]
 
-    def _partial_output(self, event: PartialOutput) -> list[Chunk]:
+    def _partial_output(self, event: events.PartialOutput) -> list[Chunk]:
         """Replace the object that the message has of this response."""
         part_id = event.response_id or "output"
         return [{"type": "data-output", "id": part_id, "data": event.fields()["output"]}]
@@ -157,7 +145,7 @@ class UIMessageTranslator(ChatTranslator[Chunk]):
             call["toolMetadata"] = {"path": [*map(clean, path)]}
         return call
 
-    def _progress(self, event: ToolProgress) -> list[Chunk]:
+    def _progress(self, event: events.ToolProgress) -> list[Chunk]:
         data = {
             "toolCallId": self._call_id(event.path, event.action),
             "done": event.done,
@@ -166,7 +154,7 @@ class UIMessageTranslator(ChatTranslator[Chunk]):
         }
         return [{"type": "data-progress", "data": clean_json(data), "transient": True}]
 
-    def _result(self, event: ActionFinished) -> list[Chunk]:
+    def _result(self, event: events.ActionFinished) -> list[Chunk]:
         action, result = event.action, event.result
         call = {"toolCallId": self._call_id(event.path, action)}
         if not event.path and action.id in self._denied:
@@ -176,10 +164,10 @@ class UIMessageTranslator(ChatTranslator[Chunk]):
         output = {"type": "tool-output-available", **call, "output": _output(result.content)}
         return [output, *map(_file, result.attachments)]
 
-    def _attachment(self, event: AttachmentReceived) -> list[Chunk]:
+    def _attachment(self, event: events.AttachmentReceived) -> list[Chunk]:
         return [*self._begin_step(), _file(event.attachment)]
 
-    def _sources(self, event: SourcesCited) -> list[Chunk]:
+    def _sources(self, event: events.SourcesCited) -> list[Chunk]:
         parts = [
             {"type": "source-url", "sourceId": new_id("source"), "url": each.url}
             | ({"title": each.title} if each.title else {})
@@ -199,7 +187,7 @@ class UIMessageTranslator(ChatTranslator[Chunk]):
         }
         return [request]
 
-    def _question(self, event: InputRequested, call: Action | None) -> list[Chunk]:
+    def _question(self, event: events.InputRequested, call: Action | None) -> list[Chunk]:
         data: Chunk = {"prompt": clean(event.prompt)}
         if event.schema is not None:
             data["schema"] = clean_json(event.schema)
@@ -218,7 +206,7 @@ class UIMessageTranslator(ChatTranslator[Chunk]):
         message = {"type": "error", "errorText": clean(as_http_error(error).message)}
         return self._end([message, {"type": "finish", "finishReason": "error"}], cut_off=True)
 
-    def _finish(self, event: RunFinished) -> list[Chunk]:
+    def _finish(self, event: events.RunFinished) -> list[Chunk]:
         if event.stop_reason == "cancelled":
             return self._end([{"type": "abort", "reason": "The run was cancelled"}], cut_off=True)
         waits, done = event.stop_reason in WAITING, event.stop_reason == "done"
@@ -258,7 +246,7 @@ def _output(text: str) -> Any:
         return text
 
 
-def _reason(event: RunFinished) -> str:
+def _reason(event: events.RunFinished) -> str:
     if event.stop_reason == "done":
         return FINISH_REASONS.get(event.finish_reason or "", "stop")
     return "tool-calls" if event.stop_reason in WAITING else "other"
