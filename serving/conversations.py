@@ -6,6 +6,7 @@ import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Self, TypeAlias
 
 import anyio
@@ -124,16 +125,12 @@ class Turn:
     Attributes:
         name: The name of the conversation.
         brain: Its brain.
+        lock: Held by the caller.
     """
 
     name: str
     brain: Brain
-
-
-@dataclass(slots=True)
-class _Conversation:
-    brain: Brain
-    turn: anyio.Lock = field(default_factory=anyio.Lock)
+    lock: anyio.Lock = field(default_factory=anyio.Lock)
 
 
 class Conversations:
@@ -177,7 +174,7 @@ class Conversations:
         self._servers_idle = servers_idle
         self._used_at = 0.0
         self._tasks: TaskGroup | None = None
-        self._known: Pool[str, _Conversation] = Pool(_close, most=most, idle=idle)
+        self._known: Pool[str, Turn] = Pool(_close, most=most, idle=idle)
         self._users = 0
 
     @asynccontextmanager
@@ -196,26 +193,22 @@ class Conversations:
         name = name or own or secrets.token_urlsafe(16)
         self._users += 1  # also while the servers are being connected
         try:
-            async with self._known.take(name, make) as conversation, conversation.turn:
-                yield Turn(name, conversation.brain)
+            async with self._known.take(name, partial(make, name)) as turn, turn.lock:
+                yield turn
         finally:
             self._users -= 1
             self._used_at = anyio.current_time()
 
-    async def _make(self) -> _Conversation:
+    async def _make(self, name: str) -> Turn:
         brain = await maybe_await(self._make_brain())
-        await self._share_servers(brain)
-        return _Conversation(brain)
-
-    async def _share_servers(self, brain: Brain) -> None:
-        if self._servers is None:
-            return
-        try:
-            await brain.connect(self._servers.for_a_brain())
-        except BaseException:
-            with anyio.CancelScope(shield=True):
-                await brain.aclose()
-            raise
+        if self._servers is not None:
+            try:
+                await brain.connect(self._servers.for_a_brain())
+            except BaseException:
+                with anyio.CancelScope(shield=True):
+                    await brain.aclose()
+                raise
+        return Turn(name, brain)
 
     async def _expire(self) -> None:
         """Close conversations and servers that are unused for too long, until cancelled."""
@@ -248,11 +241,11 @@ class Conversations:
             await self.aclose()
 
 
-async def _close(conversation: _Conversation) -> None:
-    await conversation.brain.aclose()
+async def _close(turn: Turn) -> None:
+    await turn.brain.aclose()
 
 
-async def _ended() -> _Conversation:
+async def _ended(name: str) -> Turn:
     raise BrainUseError(
         "There is no such conversation, or it has ended: omit the name to start another"
     )

@@ -192,7 +192,11 @@ class Sessions:
         self._grace = grace
         self._known = self._known_users(user)
         self._pool: Pool[SessionKey, Session] = Pool(
-            self._left, most=max_sessions, idle=idle, group=_owner, most_of_group=max_per_user
+            self._left,
+            most=max_sessions,
+            idle=idle,
+            group=lambda key: key.owner,
+            most_of_group=max_per_user,
         )
         self._tasks: TaskGroup | None = None
         self._runs: set[SessionRun] = set()
@@ -221,7 +225,10 @@ class Sessions:
         key = SessionKey(
             owner_of(user, tenant), secrets.token_urlsafe(16) if session is None else session
         )
-        _check_id(key.session)
+        if not key.session or len(key.session) > MAX_ID or not key.session.isprintable():
+            raise BrainUseError(
+                f"A session ID has 1 to {MAX_ID} printable characters, unlike {key.session[:40]!r}"
+            )
         if session is not None and key.owner is None and not await self._has(key):
             raise _not_found(session)
         self._check_room(key)
@@ -797,7 +804,7 @@ class Sessions:
 
     def drive_soon(self, session: Session, run: SessionRun) -> None:
         """Like :meth:`drive`, without waiting for the beginning."""
-        self._group.start_soon(self._drive_quietly, session, run)
+        self._group.start_soon(self._drive, session, run)
 
     async def continues(self, session: Session) -> bool:
         """Return whether the run of a session, which no process has, is continued by itself."""
@@ -825,15 +832,10 @@ class Sessions:
                     async for _ in run:
                         pass
             except Exception:
-                if not run.begun:
+                if not run.begun and task_status is not anyio.TASK_STATUS_IGNORED:
                     raise
-                logger.warning("A run of session %r failed", session.id, exc_info=True)
-
-    async def _drive_quietly(self, session: Session, run: SessionRun) -> None:
-        try:
-            await self._drive(session, run)
-        except Exception:
-            logger.warning("A run of session %r did not begin", session.id, exc_info=True)
+                what = "failed" if run.begun else "did not begin"
+                logger.warning("A run of session %r %s", session.id, what, exc_info=True)
 
     # Lifetime
 
@@ -852,12 +854,9 @@ class Sessions:
             await anyio.sleep(min(periods) / 4)
             await self._pool.expire()
             if self._grace is not None:
-                self._end_unread(self._grace)
-
-    def _end_unread(self, grace: float) -> None:
-        now = anyio.current_time()
-        for session in self._pool.values():  # in a method: a local of _tidy would keep the last one
-            session.tidy(now, grace)
+                for session in self._pool.values():
+                    session.tidy(anyio.current_time(), self._grace)
+                    del session  # else the last one is kept
 
     async def stop(self, timeout: float = 10.0) -> None:
         """Stop all runs softly, end all readers, and accept no more runs.
@@ -907,10 +906,6 @@ class Sessions:
                 await connections.close()  # of LiteLLM, which opens new ones if they are needed
 
 
-def _owner(key: SessionKey) -> str | None:
-    return key.owner
-
-
 async def _close(session: Session) -> None:
     session.log.close()
     try:
@@ -933,13 +928,6 @@ def _checked_options(memory: object, options: Mapping[str, Any]) -> dict[str, An
     if options and not isinstance(memory, str):
         raise BrainDefinitionError("memory_options= go with a memory by name")
     return dict(options)
-
-
-def _check_id(session: str) -> None:
-    if not session or len(session) > MAX_ID or not session.isprintable():
-        raise BrainUseError(
-            f"A session ID has 1 to {MAX_ID} printable characters, unlike {session[:40]!r}"
-        )
 
 
 def _not_found(session: str) -> SessionNotFoundError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from pydantic import JsonValue, TypeAdapter
 
@@ -59,9 +59,13 @@ class RunEvent:
         return {"number": self.number, **self.event.to_dict(), "undone": undone}
 
 
-@dataclass(slots=True)
-class LogState:
-    """What a log holds, as its writer needs it.
+@dataclass(eq=False, repr=False)
+class RunLog:
+    """The log of the events of a run, for the one worker that writes it, and for its readers.
+
+    Args:
+        journal: The journal.
+        key: The key of the log.
 
     Attributes:
         seq: The number of the last entry.
@@ -72,6 +76,8 @@ class LogState:
         starts: How often workers have begun the run since it last completed a step.
     """
 
+    _journal: Journal
+    _key: str
     seq: int = 0
     last: int = 0
     counting: dict[int, dict[str, Any]] = field(default_factory=dict)
@@ -79,24 +85,13 @@ class LogState:
     started: set[int] = field(default_factory=set)
     starts: int = 0
     _part: int = 0
+    _waiting: list[dict[str, Any]] = field(default_factory=list)
+    _start: dict[str, JsonValue] | None = None
 
-    def outcome(self, first: int) -> Outcome | None:
-        """Return what the run came to in the parts from a number on; None if it has not ended."""
-        return next((self.outcomes[n] for n in sorted(self.outcomes) if n >= first), None)
-
-    def has_started(self, first: int) -> bool:
-        """Return whether the parts from a number on have events."""
-        return any(number >= first for number in self.started)
-
-    def undo(self, ranges: Iterable[Sequence[int]]) -> None:
-        """Count the events of these numbers, first and last, no more."""
-        for first, last in ranges:
-            for number in range(first, last + 1):
-                self.counting.pop(number, None)
-
-    def add(self, rows: Rows) -> None:
-        """Take in rows of the journal."""
-        for seq, kind, line in rows:
+    async def open(self) -> Self:
+        """Read what is there."""
+        self.seq = await self._journal.last(self._key)  # first: what is written after it is read
+        for seq, kind, line in await self._journal.rows(self._key):
             data = json.loads(line)
             self.seq = seq
             if kind == "ended":
@@ -106,35 +101,24 @@ class LogState:
                 self.starts += 1
             elif kind == "started":
                 self._part = data["part"]
-                self.undo(data["undone"])
+                self._undo(data["undone"])
             for number, event in enumerate(data.get("events", ()), data.get("first", 0)):
                 self.last = number
                 self.started.add(self._part)
                 self.counting[number] = event
                 if event["kind"] == "state_exited":
                     self.starts = 0
+        return self
 
+    def outcome(self, first: int) -> Outcome | None:
+        """Return what the run came to in the parts from a number on; None if it has not ended."""
+        return next((self.outcomes[n] for n in sorted(self.outcomes) if n >= first), None)
 
-class LogWriter:
-    """Writes the events of a run; one worker at a time.
-
-    Args:
-        journal: The journal.
-        key: The key of the log.
-    """
-
-    def __init__(self, journal: Journal, key: str) -> None:
-        self._journal = journal
-        self._key = key
-        self._waiting: list[dict[str, Any]] = []
-        self._start: dict[str, JsonValue] | None = None
-        self.state = LogState()
-
-    async def open(self) -> None:
-        """Read what is there."""
-        last = await self._journal.last(self._key)  # first: what is written after it is read
-        self.state = LogState(seq=last)
-        self.state.add(await self._journal.rows(self._key))
+    def _undo(self, ranges: Iterable[Sequence[int]]) -> None:
+        """Count the events of these numbers, first and last, no more."""
+        for first, last in ranges:
+            for number in range(first, last + 1):
+                self.counting.pop(number, None)
 
     async def begin(self, part: int) -> None:
         """Store that a worker takes up the run, so that it counts even if the process ends now.
@@ -155,7 +139,7 @@ class LogWriter:
             undone: The numbers of the events that do not count any more, as ranges.
         """
         ranges = [*undone]
-        self.state.undo(ranges)
+        self._undo(ranges)
         self._start = {"part": part, "undone": [[*numbers] for numbers in ranges]}
 
     def add(self, event: AgentEvent) -> None:
@@ -168,11 +152,6 @@ class LogWriter:
             waiting = self._waiting
             self._waiting = [e for e in waiting if (e["kind"], e.get("response_id")) != known]
         self._waiting.append(event.to_dict())
-
-    @property
-    def has_news(self) -> bool:
-        """Whether something waits to be stored."""
-        return bool(self._waiting or self._start)
 
     async def flush(self) -> None:
         """Store what waits.
@@ -193,19 +172,19 @@ class LogWriter:
 
     def _take(self) -> list[Entry]:
         """Return what waits as entries."""
-        if not self.has_news:
+        if not (self._waiting or self._start):
             return []
         events, self._waiting = self._waiting, []
         start, self._start = self._start, None
-        data: dict[str, Any] = {"first": self.state.last + 1, "events": events}
-        self.state.last += len(events)
+        data: dict[str, Any] = {"first": self.last + 1, "events": events}
+        self.last += len(events)
         return [Entry("events", data) if start is None else Entry("started", {**start, **data})]
 
     async def _append(self, entries: list[Entry]) -> None:
         if not entries:
             return
         try:
-            self.state.seq = await self._journal.append(self._key, entries, expect=self.state.seq)
+            self.seq = await self._journal.append(self._key, entries, expect=self.seq)
         except JournalConflictError as error:
             raise LeaseLostError(
                 "Another worker has continued this run; nothing was written", session=self._key

@@ -196,7 +196,7 @@ class Worker:
             if found.wakes and found.active:  # it sleeps, or was woken just now
                 await self._workflows.cancel(found.id)
             elif found.status == "waiting":
-                await self._workflows.discard(found.id)
+                await self._workflows.mark(found.id, cancel=True)
 
     async def _do(self, performance: Performance, own: Workflow) -> Outcome:
         part = performance.part
@@ -303,4 +303,4 @@ class Worker:
             if found.part is not None:
                 following = found.part.following(since=found.since, begun=True)
                 await self._workflows.enqueue(following, version=self._queue.version)
-                await self._workflows.withdraw(found.id)
+                await self._workflows.client.cancel_workflow_async(found.id)

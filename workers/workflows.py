@@ -209,6 +209,7 @@ class Workflow:
         )
 
 
+@dataclass(frozen=True)
 class Workflows:
     """The workflows of one queue.
 
@@ -218,10 +219,9 @@ class Workflows:
         searchable: Whether attributes can be searched: in PostgreSQL.
     """
 
-    def __init__(self, client: DBOSClient, queue: str, *, searchable: bool) -> None:
-        self.client = client
-        self.queue = queue
-        self._searchable = searchable
+    client: DBOSClient
+    queue: str
+    searchable: bool
 
     async def enqueue(
         self, part: Part, *, version: str | None = None, delay: float | None = None
@@ -229,13 +229,8 @@ class Workflows:
         """Enqueue a part; return whether there was none of its ID."""
         from agent_brain.workers.launch import dbos_errors
 
-        attributes: dict[str, Any] = {"session": part.mark}
-        if part.since is not None:
-            attributes["since"] = part.since
-        if part.wakes:
-            attributes["wakes"] = True
-        if part.asks:
-            attributes["asks"] = True
+        about = {"since": part.since, "wakes": part.wakes, "asks": part.asks}
+        attributes = {name: value for name, value in about.items() if value}
         options: dict[str, Any] = {
             "workflow_name": RUN,
             "queue_name": self.queue,
@@ -243,7 +238,7 @@ class Workflows:
             "workflow_id_reuse_policy": "reject",
             "queue_partition_key": part.partition,
             "authenticated_user": part.mark,
-            "attributes": attributes,
+            "attributes": {"session": part.mark, **attributes},
         }
         if version is not None:
             options["app_version"] = version
@@ -276,7 +271,7 @@ class Workflows:
 
     async def active_in(self, mark: str) -> list[Workflow]:
         """Return the workflows of a session that have not ended."""
-        where = {"attributes": {"session": mark}} if self._searchable else {"user": mark}
+        where = {"attributes": {"session": mark}} if self.searchable else {"user": mark}
         return await self._list(whole=False, status=[*ACTIVE], name=RUN, **where)
 
     async def running(self) -> list[Workflow]:
@@ -313,7 +308,8 @@ class Workflows:
 
     async def cancel(self, id: str) -> None:  # noqa: A002 - what it is
         """Cancel a workflow, unless it has ended."""
-        await self.discard(id)  # also for a worker that takes it over or passes it on just now
+        # Also for a worker that takes it over or passes it on just now.
+        await self.mark(id, cancel=True)
         await self.client.cancel_workflow_async(id)
 
     async def cancel_if_cancelled(self, id: str, next: str) -> None:  # noqa: A002 - what it is
@@ -322,19 +318,12 @@ class Workflows:
         if found and found[0].discarded:
             await self.cancel(next)
 
-    async def discard(self, id: str) -> None:  # noqa: A002 - what it is
-        """Let a workflow count as cancelled, if its run waits for a person."""
-        await self._mark(id, {"cancel": True})
+    async def mark(self, id: str, **marks: bool) -> None:  # noqa: A002 - what it is
+        """Mark a workflow.
 
-    async def withdraw(self, id: str) -> None:  # noqa: A002 - what it is
-        """End a workflow whose next part is enqueued."""
-        await self.client.cancel_workflow_async(id)
-
-    async def stop(self, id: str) -> None:  # noqa: A002 - what it is
-        """Ask the worker of a workflow to stop it after its step."""
-        await self._mark(id, {"stop": True})
-
-    async def _mark(self, id: str, marks: dict[str, Any]) -> None:  # noqa: A002 - what it is
+        ``cancel`` lets it count as cancelled, if its run waits for a person; ``stop`` asks its
+        worker to stop it after its step.
+        """
         update = partial(self.client.update_workflow_attributes, id, marks, merge=True)
         await to_thread.run_sync(update)
 
