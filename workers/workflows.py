@@ -227,7 +227,7 @@ class Workflows:
         self, part: Part, *, version: str | None = None, delay: float | None = None
     ) -> bool:
         """Enqueue a part; return whether there was none of its ID."""
-        from agent_brain.workers.launch import dbos_errors
+        from dbos import error as dbos_errors
 
         about = {"since": part.since, "wakes": part.wakes, "asks": part.asks}
         attributes = {name: value for name, value in about.items() if value}

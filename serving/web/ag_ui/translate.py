@@ -97,17 +97,36 @@ class AgUiTranslator(ChatTranslator[core.BaseEvent]):
         """Return an event as a server-sent event."""
         return encode(part)
 
-    def _start(self, event: events.RunStarted) -> list[core.BaseEvent]:
-        return [
-            core.RunStartedEvent(
-                thread_id=self._thread_id,
-                run_id=self._run_id,
-                protocol_version=core.PROTOCOL_VERSION,
-            )
-        ]
-
     def _inside_run(self, event: events.AgentEvent) -> list[core.BaseEvent]:
         return [*self._subagents.enter(event.path), *super()._inside_run(event)]
+
+    def _tell(self, event: events.AgentEvent) -> list[core.BaseEvent]:
+        match event:
+            case events.RunStarted():
+                run = {"thread_id": self._thread_id, "run_id": self._run_id}
+                return [core.RunStartedEvent(**run, protocol_version=core.PROTOCOL_VERSION)]
+            case events.MessageReceived(message=message):
+                if message.id in self._sent:
+                    return []
+                return [
+                    core.TextMessageStartEvent(message_id=message.id, role="user"),
+                    core.TextMessageContentEvent(message_id=message.id, delta=message.content),
+                    core.TextMessageEndEvent(message_id=message.id),
+                ]
+            case events.ToolProgress():
+                value = {
+                    "toolCallId": self._call_id(event.path, event.action),
+                    "done": event.done,
+                    "total": event.total,
+                    "message": None if event.message is None else clean(event.message),
+                }
+                return [self._at(event.path, core.CustomEvent, name="tool_progress", value=value)]
+            case events.PartialOutput(thought=False):
+                return self._own_event(event)
+            case events.AttachmentReceived() | events.SourcesCited():
+                return self._own_event(event)
+            case _:
+                return self._own_event(event) if self._is_own(event) else self._tell_net(event)
 
     def _at(self, path: Path, kind: Callable[..., EventT], **fields: Any) -> EventT:
         """Return an event of the agent, or of the subagent at ``path``."""
@@ -115,13 +134,8 @@ class AgUiTranslator(ChatTranslator[core.BaseEvent]):
 
     # States
 
-    def _progress_of_net(
-        self,
-        event: events.StateEntered
-        | events.StateExited
-        | events.ResponseStarted
-        | events.UsageReported,
-    ) -> list[core.BaseEvent]:
+    def _tell_net(self, event: events.AgentEvent) -> list[core.BaseEvent]:
+        """Tell of states and of model calls."""
         path, state = event.path, event.state or ""
         match event:
             case events.StateEntered():
@@ -135,12 +149,11 @@ class AgUiTranslator(ChatTranslator[core.BaseEvent]):
                 return [*parts, *(self._leave(path) if ends else [])]
             case events.ResponseStarted():
                 self._ending.models[event.response_id] = event.model
-                return []
             case events.UsageReported():  # the state ends a text that is whole
                 self._ending.count(event)
-                if event.finish_reason not in CUT_REASONS:
-                    return []
-                return self._end_response(event, event.response_id, cut_off=True)
+                if event.finish_reason in CUT_REASONS:
+                    return self._end_response(event, event.response_id, cut_off=True)
+        return []
 
     def _leave_state(self, path: Path, state: str) -> list[core.BaseEvent]:
         parts = [*self._leave((*path, state)), *self._end_state(path, state)]
@@ -200,16 +213,6 @@ class AgUiTranslator(ChatTranslator[core.BaseEvent]):
             self._at(text.path, core.ReasoningEndEvent, message_id=text.id),
         ]
 
-    def _steering(self, event: events.MessageReceived) -> list[core.BaseEvent]:
-        message = event.message
-        if message.id in self._sent:
-            return []
-        return [
-            core.TextMessageStartEvent(message_id=message.id, role="user"),
-            core.TextMessageContentEvent(message_id=message.id, delta=message.content),
-            core.TextMessageEndEvent(message_id=message.id),
-        ]
-
     def _own_event(self, event: events.Event) -> list[core.BaseEvent]:
         return [self._at(event.path, core.CustomEvent, name=event.kind, value=event.fields())]
 
@@ -251,18 +254,6 @@ class AgUiTranslator(ChatTranslator[core.BaseEvent]):
 
     def _drop(self, path: Path, action: Action) -> list[core.BaseEvent]:
         return [*self._end_arguments(path, action), self._not_run(path, action)]
-
-    def _partial_output(self, event: events.PartialOutput) -> list[core.BaseEvent]:
-        return self._own_event(event)
-
-    def _progress(self, event: events.ToolProgress) -> list[core.BaseEvent]:
-        value = {
-            "toolCallId": self._call_id(event.path, event.action),
-            "done": event.done,
-            "total": event.total,
-            "message": None if event.message is None else clean(event.message),
-        }
-        return [self._at(event.path, core.CustomEvent, name="tool_progress", value=value)]
 
     def _result(self, event: events.ActionFinished) -> list[core.BaseEvent]:
         result = self._at(

@@ -74,12 +74,8 @@ class ChatTranslator(Translator[PartT]):
 
     def translate(self, event: events.AgentEvent) -> list[PartT]:
         """Return the parts for an event of the run; none before it starts and after it ends."""
-        if self._ended:
-            return []
-        if isinstance(event, events.RunStarted):
-            self._started = True
-            return self._start(event)
-        if not self._started:
+        self._started = self._started or isinstance(event, events.RunStarted)
+        if self._ended or not self._started:
             return []
         if isinstance(event, events.RunFailed):
             return self.fail(event.error)
@@ -114,15 +110,13 @@ class ChatTranslator(Translator[PartT]):
                 return self._add_text(event) if event.text else []
             case events.ActionDelta():
                 return self._add_arguments(event)
-            case events.PartialOutput():
-                return [] if event.thought else self._partial_output(event)
             case events.ActionRequested(action=action):
                 ended = self._end_response(event, event.response_id)
                 return [*ended, *self._request(event, action)]
             case events.ActionStarted(action=action):
                 return self._begin_call(event, action)
             case events.ToolProgress(action=action):
-                return self._progress(event) if (event.path, action.id) in self._calls else []
+                return self._tell(event) if (event.path, action.id) in self._calls else []
             case events.ActionFinished(action=action):
                 shown = self._begin_call(event, action)
                 known = self._calls.pop((event.path, action.id), None) is not None
@@ -131,27 +125,10 @@ class ChatTranslator(Translator[PartT]):
                 return [part for call in event.actions for part in self._ask(event, call)]
             case events.InputRequested():
                 return self._ask_question(event)
-            case (
-                events.StateEntered()
-                | events.StateExited()
-                | events.ResponseStarted()
-                | events.UsageReported()
-            ):
-                return self._progress_of_net(event)
-            case events.MessageReceived():
-                return self._steering(event)
+            case events.ProviderToolCalled():
+                return self._inside_run(_as_finished(event))
             case _:
-                return self._other(event)
-
-    def _other(self, event: events.AgentEvent) -> list[PartT]:
-        if isinstance(event, events.ProviderToolCalled):
-            return self._inside_run(_as_finished(event))
-        if isinstance(event, events.AttachmentReceived):
-            return self._attachment(event)
-        if isinstance(event, events.SourcesCited):
-            return self._sources(event)
-        own = event.kind not in events.KINDS or isinstance(event, events.OF_MEMORIES)
-        return self._own_event(event) if own else []
+                return self._tell(event)
 
     # Texts
 
@@ -219,14 +196,6 @@ class ChatTranslator(Translator[PartT]):
         self._calls.pop(key, None)
         self._hidden[key] = action
         return self._end_coming([key])
-
-    def _attachment(self, event: events.AttachmentReceived) -> list[PartT]:
-        """Return the parts for a picture that the model has made."""
-        return self._own_event(event)
-
-    def _sources(self, event: events.SourcesCited) -> list[PartT]:
-        """Return the parts for pages that the model cites."""
-        return self._own_event(event)
 
     def _begin_call(self, event: events.Event, action: Action) -> list[PartT]:
         """Tell of a call that begins or ends, if the client should know it and does not."""
@@ -299,9 +268,6 @@ class ChatTranslator(Translator[PartT]):
     # What a protocol says
 
     @abstractmethod
-    def _start(self, event: events.RunStarted) -> list[PartT]: ...
-
-    @abstractmethod
     def _finish(self, event: events.RunFinished) -> list[PartT]: ...
 
     @abstractmethod
@@ -338,12 +304,6 @@ class ChatTranslator(Translator[PartT]):
         """Tell that a call is not made whose arguments have not all come."""
 
     @abstractmethod
-    def _partial_output(self, event: events.PartialOutput) -> list[PartT]: ...
-
-    @abstractmethod
-    def _progress(self, event: events.ToolProgress) -> list[PartT]: ...
-
-    @abstractmethod
     def _result(self, event: events.ActionFinished) -> list[PartT]: ...
 
     @abstractmethod
@@ -356,20 +316,16 @@ class ChatTranslator(Translator[PartT]):
     def _question(self, event: events.InputRequested, call: Action | None) -> list[PartT]: ...
 
     @abstractmethod
-    def _steering(self, event: events.MessageReceived) -> list[PartT]: ...
-
-    @abstractmethod
-    def _progress_of_net(
-        self,
-        event: events.StateEntered
-        | events.StateExited
-        | events.ResponseStarted
-        | events.UsageReported,
-    ) -> list[PartT]: ...
+    def _tell(self, event: events.AgentEvent) -> list[PartT]:
+        """Tell of an event that is neither of a text nor of a call, or of the progress of one."""
 
     @abstractmethod
     def _own_event(self, event: events.Event) -> list[PartT]:
-        """Tell of an event of a memory, or of the program's own class."""
+        """Tell of an event as it is."""
+
+    def _is_own(self, event: events.AgentEvent) -> bool:
+        """Return whether an event is one of a memory, or of the program's own class."""
+        return event.kind not in events.KINDS or isinstance(event, events.OF_MEMORIES)
 
     def _needs_client(self, action: Action) -> bool:
         """Return whether the client is to run a call."""

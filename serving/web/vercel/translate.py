@@ -19,6 +19,7 @@ from agent_brain.serving.web.chat.threads import Path
 from agent_brain.serving.web.chat.translator import NOT_RUN, ChatTranslator, Text
 from agent_brain.serving.web.requests import as_http_error
 from agent_brain.states import events
+from agent_brain.states.sources import CitedSource
 from agent_brain.states.usage import Usage
 from agent_brain.tools.action import Action
 
@@ -55,22 +56,33 @@ class UIMessageTranslator(ChatTranslator[Chunk]):
         """Return a part as a server-sent event."""
         return b"data: %b\n\n" % to_compact_json(part).encode()
 
-    def _start(self, event: events.RunStarted) -> list[Chunk]:
-        metadata = {"sessionId": self._session, "runId": event.run_id}
-        return [{"type": "start", "messageId": self._message_id, "messageMetadata": metadata}]
-
-    def _progress_of_net(
-        self,
-        event: events.StateEntered
-        | events.StateExited
-        | events.ResponseStarted
-        | events.UsageReported,
-    ) -> list[Chunk]:
-        if isinstance(event, events.StateExited):
-            return self._end_state(event.path, event.state)
-        if isinstance(event, events.ResponseStarted) and not (event.path or event.purpose):
-            return [*self._end_step(), *self._begin_step()]
-        return []
+    def _tell(self, event: events.AgentEvent) -> list[Chunk]:
+        match event:
+            case events.RunStarted():
+                about = {"sessionId": self._session, "runId": event.run_id}
+                start = {"type": "start", "messageId": self._message_id}
+                return [{**start, "messageMetadata": about}]
+            case events.StateExited():
+                return self._end_state(event.path, event.state)
+            case events.ResponseStarted(path=(), purpose=None):
+                return [*self._end_step(), *self._begin_step()]
+            case events.MessageReceived(message=message):
+                parts = [{"type": "text", "text": message.content}]
+                return [{"type": "steering-message", "id": message.id, "parts": parts}]
+            case events.PartialOutput(thought=False):  # replaces the one that the message has
+                part_id = event.response_id or "output"
+                return [{"type": "data-output", "id": part_id, "data": event.fields()["output"]}]
+            case events.ToolProgress():
+                call = {"toolCallId": self._call_id(event.path, event.action)}
+                done = {"done": event.done, "total": event.total, "message": event.message}
+                data = clean_json({**call, **done})
+                return [{"type": "data-progress", "data": data, "transient": True}]
+            case events.AttachmentReceived():
+                return [*self._begin_step(), _file(event.attachment)]
+            case events.SourcesCited():
+                return [*self._begin_step(), *map(_source, event.sources)]
+            case _:
+                return self._own_event(event) if self._is_own(event) else []
 
     def _begin_step(self) -> list[Chunk]:
         if self._in_step:
@@ -100,18 +112,9 @@ class UIMessageTranslator(ChatTranslator[Chunk]):
     def _end_text(self, text: Text, *, cut_off: bool) -> list[Chunk]:
         return [{"type": f"{_kind(thought=text.thought)}-end", "id": text.id}]
 
-    def _steering(self, event: events.MessageReceived) -> list[Chunk]:
-        parts = [{"type": "text", "text": event.message.content}]
-        return [{"type": "steering-message", "id": event.message.id, "parts": parts}]
-
     def _own_event(self, event: events.Event) -> list[Chunk]:
         place = {"path": [*map(clean, event.path)]} if event.path else {}
         return [{"type": f"data-{event.kind}", "data": {**event.fields(), **place}}]
-
-    def _partial_output(self, event: events.PartialOutput) -> list[Chunk]:
-        """Replace the object that the message has of this response."""
-        part_id = event.response_id or "output"
-        return [{"type": "data-output", "id": part_id, "data": event.fields()["output"]}]
 
     # Calls
 
@@ -145,15 +148,6 @@ class UIMessageTranslator(ChatTranslator[Chunk]):
             call["toolMetadata"] = {"path": [*map(clean, path)]}
         return call
 
-    def _progress(self, event: events.ToolProgress) -> list[Chunk]:
-        data = {
-            "toolCallId": self._call_id(event.path, event.action),
-            "done": event.done,
-            "total": event.total,
-            "message": event.message,
-        }
-        return [{"type": "data-progress", "data": clean_json(data), "transient": True}]
-
     def _result(self, event: events.ActionFinished) -> list[Chunk]:
         action, result = event.action, event.result
         call = {"toolCallId": self._call_id(event.path, action)}
@@ -163,17 +157,6 @@ class UIMessageTranslator(ChatTranslator[Chunk]):
             return [{"type": "tool-output-error", **call, "errorText": result.content}]
         output = {"type": "tool-output-available", **call, "output": _output(result.content)}
         return [output, *map(_file, result.attachments)]
-
-    def _attachment(self, event: events.AttachmentReceived) -> list[Chunk]:
-        return [*self._begin_step(), _file(event.attachment)]
-
-    def _sources(self, event: events.SourcesCited) -> list[Chunk]:
-        parts = [
-            {"type": "source-url", "sourceId": new_id("source"), "url": each.url}
-            | ({"title": each.title} if each.title else {})
-            for each in event.sources
-        ]
-        return [*self._begin_step(), *parts]
 
     def _not_run(self, path: Path, action: Action) -> Chunk:
         call_id = self._call_id(path, action)
@@ -230,6 +213,11 @@ class UIMessageTranslator(ChatTranslator[Chunk]):
 def _file(attachment: Attachment) -> Chunk:
     url = attachment.url or f"data:{attachment.media_type};base64,{attachment.data}"
     return {"type": "file", "mediaType": attachment.media_type, "url": url}
+
+
+def _source(source: CitedSource) -> Chunk:
+    title = {"title": source.title} if source.title else {}
+    return {"type": "source-url", "sourceId": new_id("source"), "url": source.url, **title}
 
 
 def _kind(*, thought: bool) -> str:
