@@ -71,6 +71,8 @@ class HttpError(Exception):
         type: The type of the error, such as ``"session_not_found"``.
         message: What is wrong, for people.
         headers: Further headers.
+        code: A name for programs, where the protocol has one beside the type.
+        param: The field of the request that is wrong, likewise.
     """
 
     def __init__(
@@ -79,12 +81,17 @@ class HttpError(Exception):
         type: str,  # noqa: A002 - its name in the JSON
         message: str,
         headers: Mapping[str, str] | None = None,
+        *,
+        code: str | None = None,
+        param: str | None = None,
     ) -> None:
         super().__init__(message)
         self.status = status
         self.type = type
         self.message = message
         self.headers = dict(headers or {})
+        self.code = code
+        self.param = param
 
     def body(self) -> dict[str, Any]:
         """Return it as JSON."""

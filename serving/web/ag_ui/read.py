@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -20,7 +19,7 @@ from agent_brain.memories.message import (
     is_empty_url,
 )
 from agent_brain.serving.pending import Pending
-from agent_brain.serving.web.chat.threads import Answers, Said, call_key, read_wait_id
+from agent_brain.serving.web.chat.threads import Answers, Said, call_key, read_call, read_wait_id
 from agent_brain.serving.web.chat.translator import NOT_RUN
 from agent_brain.tools.action import Action
 from agent_brain.tools.answers import fields_of, read_answer
@@ -152,7 +151,7 @@ def _history(messages: Iterable[core.Message]) -> Iterator[Message]:
             yield _user_message(message)
         elif isinstance(message, core.AssistantMessage):
             told = () if message.subagent_run_id else message.tool_calls or ()
-            calls = [(_action(call), results.get(call.id)) for call in told]
+            calls = [(_call(call), results.get(call.id)) for call in told]
             if message.content or calls:
                 cut_off = (message.metadata or {}).get(PARTIAL) is True
                 yield Message.assistant(
@@ -165,15 +164,8 @@ def _history(messages: Iterable[core.Message]) -> Iterator[Message]:
                 yield _result(call, result)
 
 
-def _action(call: core.ToolCall) -> Action:
-    call_id, name, text = call_key(call.id), call.function.name, call.function.arguments
-    try:
-        arguments = json.loads(text or "{}")
-    except (ValueError, RecursionError):
-        arguments = None
-    if isinstance(arguments, dict):
-        return Action(id=call_id, name=name, args=arguments)
-    return Action(id=call_id, name=name, unparsed=text)
+def _call(call: core.ToolCall) -> Action:
+    return read_call(call.function.name, call.function.arguments, call_key(call.id))
 
 
 def _result(call: Action, result: core.ToolMessage | None) -> Message:

@@ -11,6 +11,7 @@ Clients of these protocols choose the ID of a conversation and send all its mess
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -56,6 +57,17 @@ def call_key(text: str) -> str:
     """Return the ID that a call has in the run, from the one that the client knows."""
     found = read_wait_id(text)
     return text if found is None or not found[1] else found[1]
+
+
+def read_call(name: str, arguments: str, call_id: str) -> Action:
+    """Return a tool call whose arguments are JSON text."""
+    try:
+        args: Any = json.loads(arguments or "{}")
+    except (ValueError, RecursionError):
+        args = None
+    if isinstance(args, dict):
+        return Action(name=name, args=args, id=call_id)
+    return Action(name=name, id=call_id, unparsed=arguments)
 
 
 @dataclass(frozen=True, slots=True)

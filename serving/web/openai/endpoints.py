@@ -16,6 +16,7 @@ from agent_brain.serving.event_log import SessionEvent
 from agent_brain.serving.web.openai.chat import ChatCompletion, ChatStream
 from agent_brain.serving.web.openai.chat_request import ChatRequest
 from agent_brain.serving.web.openai.errors import (
+    INVALID,
     ApiError,
     error_after_output,
     invalid,
@@ -108,7 +109,7 @@ class OpenAIApi:
         if request.query_params.get("stream", "false") != "false":
             raise invalid("A stored response comes as a whole, not as a stream", "stream")
         why = "" if sessions_of(request).keeps_steps else ": the server has no journal"
-        missing = ApiError(404, f"Response with id {response_id!r} not found{why}.")
+        missing = ApiError(404, INVALID, f"Response with id {response_id!r} not found{why}.")
         async with self._responses.find(request, response_id, missing) as (session, name):
             found = await find_response(session, name)
             if found is None:
@@ -203,7 +204,7 @@ def _check_model(request: Request, model: str) -> None:
     name = settings_of(request).name
     if model != name:
         message = f"The model {model!r} does not exist: this server has {name!r}"
-        raise ApiError(404, message, code="model_not_found", param="model")
+        raise ApiError(404, INVALID, message, code="model_not_found", param="model")
 
 
 def _shown(request: Request, extension: Extension) -> Shown:

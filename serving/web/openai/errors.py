@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from agent_brain.common.secrets import get_logger, scrub
@@ -30,30 +29,7 @@ SERVER = "server_error"
 
 
 class ApiError(HttpError):
-    """An error as OpenAI's API reports it.
-
-    Args:
-        status: The HTTP status.
-        message: What was wrong, and what to do.
-        type: The kind of error, such as ``"invalid_request_error"``.
-        code: A name for programs, such as ``"model_not_found"``.
-        param: The field of the request that was wrong.
-        headers: Further headers of the answer.
-    """
-
-    def __init__(
-        self,
-        status: int,
-        message: str,
-        *,
-        type: str = INVALID,  # noqa: A002 - the field's name
-        code: str | None = None,
-        param: str | None = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> None:
-        super().__init__(status, type, message, headers)
-        self.code = code
-        self.param = param
+    """An error as OpenAI's API reports it, such as ``"model_not_found"``."""
 
     def body(self) -> dict[str, Any]:
         """Return it as JSON."""
@@ -62,7 +38,7 @@ class ApiError(HttpError):
 
 def invalid(message: str, param: str | None = None, code: str | None = None) -> ApiError:
     """Return an error of status 400, for a request that cannot be answered as it is."""
-    return ApiError(400, message, code=code, param=param)
+    return ApiError(400, INVALID, message, code=code, param=param)
 
 
 def unsupported(param: str, why: str) -> ApiError:
@@ -73,7 +49,7 @@ def unsupported(param: str, why: str) -> ApiError:
 def budget_error() -> ApiError:
     """Return the error for a run that a budget ended before it did anything."""
     quota = "insufficient_quota"
-    return ApiError(429, "The budget is used up", type=quota, code=quota)
+    return ApiError(429, quota, "The budget is used up", code=quota)
 
 
 def api_error(error: Exception) -> ApiError:
@@ -85,15 +61,15 @@ def api_error(error: Exception) -> ApiError:
         return error
     for kind, status, name, code in _KINDS:
         if isinstance(error, kind):
-            return ApiError(status, scrub(str(error)), type=name, code=code)
+            return ApiError(status, name, scrub(str(error)), code=code)
     if not isinstance(error, AgentBrainError | HttpError):
-        return ApiError(500, f"The run failed: {type(error).__name__}", type=SERVER, code=SERVER)
+        return ApiError(500, SERVER, f"The run failed: {type(error).__name__}", code=SERVER)
     http = as_http_error(error)
     if http.status >= 500:
-        return ApiError(500, http.message, type=SERVER, code=SERVER, headers=http.headers)
+        return ApiError(500, SERVER, http.message, http.headers, code=SERVER)
     name = "rate_limit_error" if http.status == 429 else INVALID
     status = 400 if http.status == 422 else http.status
-    return ApiError(status, http.message, type=name, code=http.type, headers=http.headers)
+    return ApiError(status, name, http.message, http.headers, code=http.type)
 
 
 def log_failure(error: Exception) -> None:

@@ -136,7 +136,7 @@ class KeptResponse:
         if result is None:
             return
         if result.stop_reason == "failed":
-            yield RunFailed(ApiError(500, "The run failed", type=SERVER, code=SERVER), at=at)
+            yield RunFailed(ApiError(500, SERVER, "The run failed", code=SERVER), at=at)
             return
         for event in asked_in(pending_in(memory), at.run_id):
             yield event

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import mimetypes
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -215,14 +214,3 @@ def read_message(
     raise invalid(
         f"Unknown role {role!r}: use system, developer, user, assistant or tool", f"{param}.role"
     )
-
-
-def read_call(name: str, arguments: str, call_id: str) -> Action:
-    """Return a tool call whose arguments are JSON text."""
-    try:
-        args: Any = json.loads(arguments or "{}")
-    except (ValueError, RecursionError):
-        args = None
-    if isinstance(args, dict):
-        return Action(name=name, args=args, id=call_id)
-    return Action(name=name, id=call_id, unparsed=arguments)

@@ -16,6 +16,7 @@ from agent_brain.serving.web.openai.response_items import (
     picture_data,
     picture_item,
 )
+from agent_brain.serving.web.openai.response_request import ResponseRequest
 from agent_brain.serving.web.openai.translate import CITED, CUT_OFF, Json, OpenAITranslator, frame
 from agent_brain.states import events
 from agent_brain.states.usage import Usage
@@ -240,20 +241,15 @@ def _new_response(response_id: str, model: str, fields: Json) -> Json:
         "background": False,
         "error": None,
         "incomplete_details": None,
-        "instructions": None,
-        "max_output_tokens": None,
-        "metadata": {},
         "model": model,
         "parallel_tool_calls": True,
-        "previous_response_id": None,
-        "store": True,
         "temperature": None,
-        "text": {"format": {"type": "text"}},
         "tool_choice": "auto",
         "tools": [],
         "top_p": None,
         "truncation": "disabled",
         "usage": None,
+        **ResponseRequest(model=model, input="").repeated(),
         **fields,
     }
 
