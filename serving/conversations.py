@@ -6,7 +6,6 @@ import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Self, TypeAlias
 
 import anyio
@@ -174,7 +173,7 @@ class Conversations:
         self._servers_idle = servers_idle
         self._used_at = 0.0
         self._tasks: TaskGroup | None = None
-        self._known: Pool[str, Turn] = Pool(_close, most=most, idle=idle)
+        self._known: Pool[str, Turn] = Pool(self._make, _close, most=most, idle=idle)
         self._users = 0
 
     @asynccontextmanager
@@ -189,11 +188,11 @@ class Conversations:
         Raises:
             BrainUseError: There is no such conversation, or it has ended.
         """
-        make = self._make if name is None else _ended
+        make = None if name is None else _ended
         name = name or own or secrets.token_urlsafe(16)
         self._users += 1  # also while the servers are being connected
         try:
-            async with self._known.take(name, partial(make, name)) as turn, turn.lock:
+            async with self._known.take(name, make) as turn, turn.lock:
                 yield turn
         finally:
             self._users -= 1

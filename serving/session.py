@@ -133,6 +133,10 @@ class Session:
         control = self.memory.control
         return control.status == "ended" and control.stop_reason == StopReason.FAILED
 
+    def with_status(self, info: SessionInfo) -> SessionInfo:
+        """Return a session in a list as this one is now."""
+        return replace(info, status=self.status, failed=self.failed, resumable=self.resumable)
+
     def stream(
         self,
         task: str | Message,

@@ -7,12 +7,14 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from dataclasses import replace
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from agent_brain.serving.event_log import SessionEvent
+from agent_brain.serving.pending import request_in
 from agent_brain.serving.web.openai.chat import ChatCompletion, ChatStream
 from agent_brain.serving.web.openai.chat_request import ChatRequest
 from agent_brain.serving.web.openai.errors import (
@@ -21,13 +23,23 @@ from agent_brain.serving.web.openai.errors import (
     error_after_output,
     invalid,
 )
+from agent_brain.serving.web.openai.formats import format_options
 from agent_brain.serving.web.openai.kept_responses import find_response, new_response_id
 from agent_brain.serving.web.openai.response_request import ResponseRequest
 from agent_brain.serving.web.openai.responses import ResponseStream, WholeResponse
-from agent_brain.serving.web.openai.session_runs import ResponseSessions, answer_chat
+from agent_brain.serving.web.openai.session_runs import ResponseSessions, unkept
 from agent_brain.serving.web.openai.translate import Extension, OpenAITranslator, Shown, encode
-from agent_brain.serving.web.requests import read_json, sessions_of, settings_of
+from agent_brain.serving.web.requests import (
+    deps_of,
+    owner_args,
+    read_json,
+    sessions_of,
+    settings_of,
+)
 from agent_brain.serving.web.streams import Answer, stream_answer
+
+SESSION_HEADER = "x-session-id"
+NEW = "new"
 
 
 def routes() -> list[Route]:
@@ -85,16 +97,16 @@ class OpenAIApi:
     async def _response_answer(
         self, request: Request, body: ResponseRequest
     ) -> AsyncIterator[Answer]:
-        async with self._responses.answer(request, body) as answering:
-            session, run = answering.session, answering.run
+        found = body.read_input()
+        async with self._responses.answer(request, body, found) as (session, run):
             response_id = new_response_id(session, run)
             stream = ResponseStream(
                 response_id,
                 body.model,
                 shown=_shown(request, body.agent_brain),
                 most_tokens=body.max_output_tokens,
-                session=answering.session_id,
-                approved=answering.approved,
+                session=None if session is None else session.id,
+                approved=found.approve,
                 fields=body.repeated(),
             )
             try:
@@ -137,16 +149,34 @@ class OpenAIApi:
 
 @asynccontextmanager
 async def _chat_answer(request: Request, body: ChatRequest) -> AsyncIterator[Answer]:
-    async with answer_chat(request, body) as answering:
-        stream = ChatStream(
-            f"chatcmpl-{secrets.token_hex(16)}",
-            body.model,
-            shown=_shown(request, body.agent_brain),
-            most_tokens=body.most_tokens,
-            include_usage=body.includes_usage or not body.stream,
-            session=answering.session_id,
-        )
-        yield Answer(answering.run, stream, answering.run)
+    """Yield the answer to a request of Chat Completions, whose run has begun.
+
+    The header ``X-Session-Id`` names the session that keeps the conversation, ``new`` a new one;
+    without it the request holds all of the conversation.
+    """
+    said, deps, named = body.conversation(), deps_of(request), request.headers.get(SESSION_HEADER)
+    if named is None:
+        opening = unkept(request, said.history)
+    else:
+        opening = sessions_of(request).use(None if named == NEW else named, **owner_args(request))
+    async with opening as session:
+        options = format_options(session, body.response_format, "response_format")
+        asked = None if named is None or session.run is not None else request_in(session.memory)
+        if asked is None:
+            run = session.stream(said.task, deps=deps, **options)
+        else:
+            decisions: Any = asked.decide(said.task.content)
+            run = session.stream_resume(**decisions, deps=deps, **options)
+        async with run:
+            stream = ChatStream(
+                f"chatcmpl-{secrets.token_hex(16)}",
+                body.model,
+                shown=_shown(request, body.agent_brain),
+                most_tokens=body.most_tokens,
+                include_usage=body.includes_usage or not body.stream,
+                session=None if named is None else session.id,
+            )
+            yield Answer(run, stream, run)
 
 
 def _answer(

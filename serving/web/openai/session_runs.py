@@ -18,13 +18,11 @@ from agent_brain.memories.message import Message, Role
 from agent_brain.memories.sessions.history import SavedStep
 from agent_brain.memories.store.session import Session as StoredSession
 from agent_brain.memories.store.session import responses_key
-from agent_brain.one_run import RunOptions
 from agent_brain.run import Run
 from agent_brain.serving.forking import kept_by
 from agent_brain.serving.pending import request_in
 from agent_brain.serving.session import Session, WhenBusy
 from agent_brain.serving.session_run import SessionRun
-from agent_brain.serving.web.openai.chat_request import ChatRequest
 from agent_brain.serving.web.openai.errors import ApiError, invalid
 from agent_brain.serving.web.openai.formats import format_options
 from agent_brain.serving.web.openai.kept_responses import (
@@ -41,63 +39,12 @@ from agent_brain.serving.web.openai.response_request import ResponseInput, Respo
 from agent_brain.serving.web.openai.responses import ResponseStream
 from agent_brain.serving.web.requests import deps_of, owner_args, sessions_of
 
-SESSION_HEADER = "x-session-id"
-NEW = "new"
 _APPROVAL = "approval"  # the kind of an entry
 
 
-@dataclass(frozen=True, slots=True)
-class Answering:
-    """A run that answers a request.
-
-    Attributes:
-        run: The run, which has begun.
-        session: The session; None if the conversation is not kept.
-        approved: The calls that the request approves.
-    """
-
-    run: SessionRun
-    session: Session | None = None
-    approved: tuple[str, ...] = ()
-
-    @property
-    def session_id(self) -> str | None:
-        """The ID of the session."""
-        return None if self.session is None else self.session.id
-
-
-@asynccontextmanager
-async def answer_chat(request: Request, body: ChatRequest) -> AsyncIterator[Answering]:
-    """Yield the run for a request of Chat Completions, which has begun.
-
-    The header ``X-Session-Id`` names the session that keeps the conversation, ``new`` a new one;
-    without it the request holds all of the conversation.
-    """
-    said, deps, named = body.conversation(), deps_of(request), request.headers.get(SESSION_HEADER)
-    if named is None:
-        async with _unkept(request, said.history) as session:
-            options = format_options(session, body.response_format, "response_format")
-            async with session.stream(said.task, deps=deps, **options) as run:
-                yield Answering(run)
-        return
-    wanted = None if named == NEW else named
-    async with sessions_of(request).use(wanted, **owner_args(request)) as session:
-        options = format_options(session, body.response_format, "response_format")
-        async with _next_run(session, said.task, deps, options) as run:
-            yield Answering(run, session)
-
-
-def _unkept(request: Request, history: list[Message]) -> AbstractAsyncContextManager[Session]:
+def unkept(request: Request, history: list[Message]) -> AbstractAsyncContextManager[Session]:
+    """Return a session for a request that holds all of the conversation."""
     return sessions_of(request).temporary(history, **owner_args(request))
-
-
-def _next_run(session: Session, task: Message, deps: object, options: RunOptions) -> SessionRun:
-    """Return a run of ``task``, or of the waiting run that ``task`` replies to."""
-    asked = request_in(session.memory) if session.run is None else None
-    if asked is None:
-        return session.stream(task, deps=deps, **options)
-    decisions: Any = asked.decide(task.content)
-    return session.stream_resume(**decisions, deps=deps, **options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,20 +103,21 @@ class ResponseSessions:
         self._unkept = UnkeptResponses()
 
     @asynccontextmanager
-    async def answer(self, request: Request, body: ResponseRequest) -> AsyncIterator[Answering]:
-        """Yield the run for a request, which has begun."""
-        found, deps = body.read_input(), deps_of(request)
-        if body.store is False:
+    async def answer(
+        self, request: Request, body: ResponseRequest, found: ResponseInput
+    ) -> AsyncIterator[tuple[Session | None, SessionRun]]:
+        """Yield the run for a request, which has begun, and its session if it is kept."""
+        deps = deps_of(request)
+        async with AsyncExitStack() as stack:
+            if body.store is not False:
+                yield await self._begin(stack, request, body, found, deps)
+                return
             said = conversation(_without_decisions(found), "input")
             history = _instructions(body.instructions) + said.history
-            async with _unkept(request, history) as session:
-                options = format_options(session, body.format, "text.format")
-                async with session.stream(said.task, deps=deps, **options) as run:
-                    yield Answering(run)
-            return
-        async with AsyncExitStack() as stack:
-            session, run = await self._begin(stack, request, body, found, deps)
-            yield Answering(run, session, tuple(found.approve))
+            session = await stack.enter_async_context(unkept(request, history))
+            options = format_options(session, body.format, "text.format")
+            run = session.stream(said.task, deps=deps, **options)
+            yield None, await stack.enter_async_context(run)
 
     async def _begin(
         self,
