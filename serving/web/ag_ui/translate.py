@@ -103,7 +103,7 @@ class AgUiTranslator(ChatTranslator[core.BaseEvent]):
     def _tell(self, event: events.AgentEvent) -> list[core.BaseEvent]:
         match event:
             case events.RunStarted():
-                run = {"thread_id": self._thread_id, "run_id": self._run_id}
+                run: dict[str, Any] = {"thread_id": self._thread_id, "run_id": self._run_id}
                 return [core.RunStartedEvent(**run, protocol_version=core.PROTOCOL_VERSION)]
             case events.MessageReceived(message=message):
                 if message.id in self._sent:

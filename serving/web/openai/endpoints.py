@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -24,10 +24,15 @@ from agent_brain.serving.web.openai.errors import (
     invalid,
 )
 from agent_brain.serving.web.openai.formats import format_options
-from agent_brain.serving.web.openai.kept_responses import find_response, new_response_id
+from agent_brain.serving.web.openai.kept_responses import (
+    UnkeptResponses,
+    find_response,
+    keep_limit,
+    new_response_id,
+)
 from agent_brain.serving.web.openai.response_request import ResponseRequest
 from agent_brain.serving.web.openai.responses import ResponseStream, WholeResponse
-from agent_brain.serving.web.openai.session_runs import ResponseSessions, unkept
+from agent_brain.serving.web.openai.session_runs import ResponseRun, session_of, unkept
 from agent_brain.serving.web.openai.translate import Extension, OpenAITranslator, Shown, encode
 from agent_brain.serving.web.requests import (
     deps_of,
@@ -62,7 +67,7 @@ class OpenAIApi:
 
     def __init__(self) -> None:
         self._created = int(time.time())
-        self._responses = ResponseSessions()
+        self._unkept = UnkeptResponses()
 
     async def list_models(self, request: Request) -> Response:
         """List the agent as the only model."""
@@ -98,7 +103,8 @@ class OpenAIApi:
         self, request: Request, body: ResponseRequest
     ) -> AsyncIterator[Answer]:
         found = body.read_input()
-        async with self._responses.answer(request, body, found) as (session, run):
+        async with AsyncExitStack() as stack:
+            session, run = await ResponseRun(request, body, found, self._unkept).begin(stack)
             response_id = new_response_id(session, run)
             stream = ResponseStream(
                 response_id,
@@ -113,7 +119,11 @@ class OpenAIApi:
                 yield Answer(run, stream, run)
             finally:
                 if session is not None and stream.ended:
-                    await self._responses.ended(session, response_id, stream)
+                    if session.kept is None:
+                        failed = stream.failed_run
+                        await self._unkept.ended(session, response_id, failed=failed)
+                    else:  # its steps tell the rest
+                        await keep_limit(session, response_id, stream.limit)
 
     async def retrieve(self, request: Request) -> Response:
         """Return a response that a session keeps, as it is recorded."""
@@ -122,7 +132,7 @@ class OpenAIApi:
             raise invalid("A stored response comes as a whole, not as a stream", "stream")
         why = "" if sessions_of(request).keeps_steps else ": the server has no journal"
         missing = ApiError(404, INVALID, f"Response with id {response_id!r} not found{why}.")
-        async with self._responses.find(request, response_id, missing) as (session, name):
+        async with session_of(request, response_id, missing) as (session, name):
             found = await find_response(session, name)
             if found is None:
                 raise missing

@@ -249,7 +249,7 @@ def _new_response(response_id: str, model: str, fields: Json) -> Json:
         "top_p": None,
         "truncation": "disabled",
         "usage": None,
-        **ResponseRequest(model=model, input="").repeated(),
+        **ResponseRequest.model_validate({"model": model, "input": ""}).repeated(),
         **fields,
     }
 

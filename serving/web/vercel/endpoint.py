@@ -108,7 +108,8 @@ async def _new_run(request: Request, body: ChatRequest) -> AsyncIterator[Answer]
                 message_id = message_of(run.run_id)
                 yield Answer(run, _translator(request, session, message_id=message_id))
             return
-        if (last := session.run) in _RUNS and not session.log.readers:
+        last = session.run
+        if last is not None and last in _RUNS and not session.log.readers:
             last.cancel()  # its client has stopped reading it
         run = await session.start(said.news[-1], deps=deps, when_busy="wait", prepare=record)
         _RUNS.add(run)
