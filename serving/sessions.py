@@ -60,8 +60,8 @@ from agent_brain.serving.catalog import (
 )
 from agent_brain.serving.forking import Chat, Edits
 from agent_brain.serving.pool import Pool
-from agent_brain.serving.session import Session, WhenBusy
-from agent_brain.serving.session_run import SessionRun
+from agent_brain.serving.session import Session
+from agent_brain.serving.session_run import SessionRun, WhenBusy
 from agent_brain.usage.ledger import UsageLedger
 
 if TYPE_CHECKING:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from itertools import islice
 from typing import Any, TypeVar, get_type_hints
 
@@ -63,10 +63,11 @@ _STATUS: list[tuple[type[Exception], int, str]] = [
 ]
 
 
+@dataclass(eq=False)
 class HttpError(Exception):
     """An error that is answered with a status and JSON.
 
-    Args:
+    Attributes:
         status: The HTTP status.
         type: The type of the error, such as ``"session_not_found"``.
         message: What is wrong, for people.
@@ -75,23 +76,16 @@ class HttpError(Exception):
         param: The field of the request that is wrong, likewise.
     """
 
-    def __init__(
-        self,
-        status: int,
-        type: str,  # noqa: A002 - its name in the JSON
-        message: str,
-        headers: Mapping[str, str] | None = None,
-        *,
-        code: str | None = None,
-        param: str | None = None,
-    ) -> None:
-        super().__init__(message)
-        self.status = status
-        self.type = type
-        self.message = message
-        self.headers = dict(headers or {})
-        self.code = code
-        self.param = param
+    status: int
+    type: str
+    message: str
+    headers: dict[str, str] = field(default_factory=dict)
+    _: KW_ONLY
+    code: str | None = None
+    param: str | None = None
+
+    def __post_init__(self) -> None:
+        super().__init__(self.message)
 
     def body(self) -> dict[str, Any]:
         """Return it as JSON."""

@@ -11,8 +11,8 @@ from starlette.responses import JSONResponse, Response
 
 from agent_brain.memories.message import Attachment, Message
 from agent_brain.serving.catalog import info_data
-from agent_brain.serving.session import Session, WhenBusy
-from agent_brain.serving.session_run import SessionRun
+from agent_brain.serving.session import Session
+from agent_brain.serving.session_run import SessionRun, WhenBusy
 from agent_brain.serving.sessions import owner_of
 from agent_brain.serving.web.requests import (
     Endpoints,

@@ -21,8 +21,8 @@ from agent_brain.memories.store.session import responses_key
 from agent_brain.run import Run
 from agent_brain.serving.forking import kept_by
 from agent_brain.serving.pending import request_in
-from agent_brain.serving.session import Session, WhenBusy
-from agent_brain.serving.session_run import SessionRun
+from agent_brain.serving.session import Session
+from agent_brain.serving.session_run import SessionRun, WhenBusy
 from agent_brain.serving.web.openai.errors import ApiError, invalid
 from agent_brain.serving.web.openai.formats import format_options
 from agent_brain.serving.web.openai.kept_responses import (
