@@ -1,4 +1,4 @@
-"""Access to a server over HTTP: host names, origins and the bearer token."""
+"""Access to a server over HTTP: where it listens, who asks, host names, origins and the token."""
 
 from __future__ import annotations
 

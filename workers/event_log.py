@@ -1,4 +1,4 @@
-"""The events of a run, in the journal, where any machine reads them."""
+"""The events of a run, in the journal, where any machine reads them; also after a restart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a workflow is given: a run, or the next part of one."""
+"""What a workflow is given: a run, or the next part of one; and when runs are submitted."""
 
 from __future__ import annotations
 

@@ -20,6 +20,7 @@ from agent_brain.common.errors import EventLoopError
 from agent_brain.common.litellm.connections import connections
 from agent_brain.common.secrets import scrub as hide
 from agent_brain.common.suggest import did_you_mean
+from agent_brain.common.values import check_count
 from agent_brain.errors import QueueError
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.journal.opening import open_journal
@@ -110,7 +111,7 @@ class RunQueue:
     ) -> None:
         self.brains = _checked_brains(brains)
         for what, number in (("at_once", at_once), ("per_tenant", per_tenant), ("in_all", in_all)):
-            _check_count(what, number, optional=what != "at_once")
+            check_count(QueueError, what, number, optional=what != "at_once")
         if not isinstance(version, str) or not version.strip():
             raise QueueError(f"version={version!r}: give a text that is not empty")
         if isinstance(continues, str) or version in continues:
@@ -303,12 +304,6 @@ def _checked_brains(brains: Mapping[str, Brain[Any]]) -> dict[str, Brain[Any]]:
             )
         brain.memory_for("a session", journal=RamJournal())  # raises what is wrong now
     return dict(brains)
-
-
-def _check_count(what: str, number: object, *, optional: bool) -> None:
-    if (number is None and optional) or (type(number) is int and number >= 1):
-        return
-    raise QueueError(f"{what}={number!r}: give a whole number from 1")
 
 
 def _url_of(place: str | PathLike[str]) -> tuple[str, bool]:

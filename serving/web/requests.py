@@ -1,4 +1,4 @@
-"""Reading requests: who asks, and what the body says."""
+"""Requests and the errors they are answered with: endpoints, who asks, and what the body says."""
 
 from __future__ import annotations
 
@@ -15,25 +15,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import Scope
 
+from agent_brain import errors
 from agent_brain.common.request_id import request_id
 from agent_brain.common.secrets import get_logger, scrub
 from agent_brain.common.text import shorten
 from agent_brain.common.values import error_lines
-from agent_brain.errors import (
-    AgentBrainError,
-    BrainUseError,
-    DecisionError,
-    LeaseHeldError,
-    LLMError,
-    MemoryBusyError,
-    ResumeError,
-    SessionBusyError,
-    SessionConflictError,
-    SessionNotFoundError,
-    SessionsClosedError,
-    StepNotFoundError,
-    TooManySessionsError,
-)
 from agent_brain.serving.access import Caller
 from agent_brain.serving.session import Session
 from agent_brain.serving.sessions import Sessions
@@ -47,19 +33,19 @@ HandlerT = TypeVar("HandlerT", bound=Callable[..., Awaitable[Response]])
 logger = get_logger(__name__)
 # The first class that fits: more special ones come first.
 _STATUS: list[tuple[type[Exception], int, str]] = [
-    (SessionNotFoundError, 404, "session_not_found"),
-    (StepNotFoundError, 404, "step_not_found"),
-    (SessionBusyError, 409, "session_busy"),
-    (MemoryBusyError, 409, "session_busy"),
-    (SessionConflictError, 409, "session_busy"),
-    (LeaseHeldError, 409, "session_busy"),
-    (DecisionError, 400, "invalid_request"),
-    (ResumeError, 409, "nothing_to_resume"),
-    (SessionsClosedError, 503, "stopping"),
-    (TooManySessionsError, 429, "too_many_sessions"),
-    (BrainUseError, 400, "invalid_request"),
-    (LLMError, 502, "model_error"),
-    (AgentBrainError, 500, "agent_error"),
+    (errors.SessionNotFoundError, 404, "session_not_found"),
+    (errors.StepNotFoundError, 404, "step_not_found"),
+    (errors.SessionBusyError, 409, "session_busy"),
+    (errors.MemoryBusyError, 409, "session_busy"),
+    (errors.SessionConflictError, 409, "session_busy"),
+    (errors.LeaseHeldError, 409, "session_busy"),
+    (errors.DecisionError, 400, "invalid_request"),
+    (errors.ResumeError, 409, "nothing_to_resume"),
+    (errors.SessionsClosedError, 503, "stopping"),
+    (errors.TooManySessionsError, 429, "too_many_sessions"),
+    (errors.BrainUseError, 400, "invalid_request"),
+    (errors.LLMError, 502, "model_error"),
+    (errors.AgentBrainError, 500, "agent_error"),
 ]
 
 

@@ -1,4 +1,4 @@
-"""What requests are handled with."""
+"""What requests are handled with: limits, tokens and the cookies of browsers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a run ends, for AG-UI: its outcome, what it waits for, and its usage."""
+"""What AG-UI counts in a run: its subagents, the IDs in use, and how it ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The endpoint for clients of AG-UI."""
+"""The endpoint for clients of AG-UI, and the tools that they run."""
 
 from __future__ import annotations
 

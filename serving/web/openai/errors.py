@@ -4,22 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from agent_brain import errors
 from agent_brain.common.secrets import get_logger, scrub
-from agent_brain.errors import (
-    AgentBrainError,
-    ContextWindowError,
-    DecisionError,
-    LLMBadRequestError,
-    LLMConnectionError,
-    LLMError,
-    LLMQuotaError,
-    LLMRateLimitError,
-    LLMRefusalError,
-    LLMServerError,
-    LLMTimeoutError,
-    Refused,
-    ResumeError,
-)
 from agent_brain.serving.web.requests import HttpError, as_http_error
 
 logger = get_logger(__name__)
@@ -62,7 +48,7 @@ def api_error(error: Exception) -> ApiError:
     for kind, status, name, code in _KINDS:
         if isinstance(error, kind):
             return ApiError(status, name, scrub(str(error)), code=code)
-    if not isinstance(error, AgentBrainError | HttpError):
+    if not isinstance(error, errors.AgentBrainError | HttpError):
         return ApiError(500, SERVER, f"The run failed: {type(error).__name__}", code=SERVER)
     http = as_http_error(error)
     if http.status >= 500:
@@ -89,16 +75,16 @@ def error_after_output(error: Exception) -> ApiError:
 
 
 _KINDS: tuple[tuple[type[Exception], int, str, str], ...] = (  # the first that fits
-    (ContextWindowError, 400, INVALID, "context_length_exceeded"),
-    (LLMBadRequestError, 400, INVALID, "invalid_prompt"),
-    (LLMRefusalError, 400, INVALID, "content_filter"),
-    (Refused, 403, "permission_error", "refused"),
-    (LLMQuotaError, 429, "insufficient_quota", "insufficient_quota"),
-    (LLMRateLimitError, 429, "rate_limit_error", "rate_limit_exceeded"),
-    (LLMTimeoutError, 504, SERVER, "timeout"),
-    (LLMConnectionError, 502, SERVER, "bad_gateway"),
-    (LLMServerError, 502, SERVER, "bad_gateway"),
-    (LLMError, 500, SERVER, SERVER),
-    (DecisionError, 400, INVALID, "invalid_request"),
-    (ResumeError, 400, INVALID, "nothing_to_resume"),
+    (errors.ContextWindowError, 400, INVALID, "context_length_exceeded"),
+    (errors.LLMBadRequestError, 400, INVALID, "invalid_prompt"),
+    (errors.LLMRefusalError, 400, INVALID, "content_filter"),
+    (errors.Refused, 403, "permission_error", "refused"),
+    (errors.LLMQuotaError, 429, "insufficient_quota", "insufficient_quota"),
+    (errors.LLMRateLimitError, 429, "rate_limit_error", "rate_limit_exceeded"),
+    (errors.LLMTimeoutError, 504, SERVER, "timeout"),
+    (errors.LLMConnectionError, 502, SERVER, "bad_gateway"),
+    (errors.LLMServerError, 502, SERVER, "bad_gateway"),
+    (errors.LLMError, 500, SERVER, SERVER),
+    (errors.DecisionError, 400, INVALID, "invalid_request"),
+    (errors.ResumeError, 400, INVALID, "nothing_to_resume"),
 )

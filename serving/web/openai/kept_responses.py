@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -85,7 +85,12 @@ class KeptResponse:
     name: ResponseName
     parts: list[Part]
     end: SavedStep | None
-    fields: Json = field(default_factory=dict)
+
+    @property
+    def fields(self) -> Json:
+        """What it repeats of its request."""
+        found: Any = next((m.metadata[FIELDS] for m in self.messages if FIELDS in m.metadata), {})
+        return dict(found)
 
     @property
     def created_at(self) -> int | None:
@@ -98,17 +103,15 @@ class KeptResponse:
         return None if self.end is None else _seconds(self.end.time)
 
     @property
+    def messages(self) -> list[Message]:
+        """What was recorded."""
+        return [message for part in self.parts for message in part.messages]
+
+    @property
     def approved(self) -> list[str]:
         """The calls that a person has approved."""
-        return [
-            message.tool_call_id or ""
-            for message in self._messages()
-            if (message.metadata.get("decision") or {}).get("approved")  # type: ignore[union-attr]
-        ]
-
-    def _messages(self) -> Iterator[Message]:
-        for part in self.parts:
-            yield from part.messages
+        decided: Any = ((m.tool_call_id, m.metadata.get("decision") or {}) for m in self.messages)
+        return [call_id or "" for call_id, decision in decided if decision.get("approved")]
 
     async def limit(self, session: Session, response_id: str) -> TokenLimit:
         """Return the limit of its tokens, which may have been reached."""
@@ -124,7 +127,7 @@ class KeptResponse:
         """Yield what the run has told, each message whole."""
         assert session.kept is not None
         memory = await memory_at(session.kept.journal, session.kept.key, self.end)
-        new = {message.id for message in self._messages()}
+        new = {message.id for message in self.messages}
         at = Position(self.name.run_id)
         calls: dict[str, tuple[Path, Action]] = {}
         yield TextDelta("", at=at)  # a response begins, even if nothing is said in it
@@ -159,8 +162,8 @@ async def find_response(session: Session, name: ResponseName) -> KeptResponse | 
             if step is not None and step.run_id != name.run_id:
                 return None
             if step is not None and step.status != "running":
-                return KeptResponse(name, parts, step, _fields(parts))
-    return KeptResponse(name, parts, None, _fields(parts)) if parts else None
+                return KeptResponse(name, parts, step)
+    return KeptResponse(name, parts, None) if parts else None
 
 
 async def keep_limit(session: Session, response_id: str, limit: TokenLimit) -> None:
@@ -181,12 +184,6 @@ async def has_gone_on(session: Session, step: SavedStep) -> bool:
             if part.step is not None:
                 return True
     return False
-
-
-def _fields(parts: list[Part]) -> Json:
-    said: Any = (message for part in parts for message in part.messages)
-    found: Any = next((m.metadata[FIELDS] for m in said if FIELDS in m.metadata), {})
-    return dict(found)
 
 
 def _seconds(time: datetime | None) -> int | None:

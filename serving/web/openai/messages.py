@@ -1,4 +1,4 @@
-"""A conversation as a client sends it: what was said before, and the task."""
+"""A conversation as a client sends it: what was said before, the task, and their content."""
 
 from __future__ import annotations
 
