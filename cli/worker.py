@@ -36,7 +36,7 @@ def load_queue(reference: str) -> RunQueue:
 def work(queue: str, options: Options) -> ExitCode:
     """Do the runs of a queue until the process gets a signal to stop."""
     loaded = load_queue(queue)
-    from agent_brain.workers.one_error import one_error
+    from agent_brain.workers.performing import one_error
 
     with one_error():
         asyncio.run(_work(loaded))

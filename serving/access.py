@@ -1,10 +1,13 @@
-"""Access to a server over HTTP: host names, origins and the bearer token."""
+"""Access to a server over HTTP: where it listens, who asks, host names, origins and the token."""
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import secrets
-from collections.abc import Awaitable, Callable, MutableMapping
+import socket
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from agent_brain.errors import BrainDefinitionError
@@ -14,6 +17,7 @@ if TYPE_CHECKING:
 
 Scope = MutableMapping[str, Any]
 App = Callable[[Scope, Any, Any], Awaitable[None]]
+SECRET_HEADERS = frozenset({"authorization", "cookie", "proxy-authorization"})
 
 
 def is_loopback(host: str) -> bool:
@@ -75,3 +79,40 @@ def require_token(app: App, token: str) -> App:
         await send({"type": "http.response.body", "body": body})
 
     return guarded
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens.
+
+    Raises:
+        BrainDefinitionError: The address cannot be used.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=2048)
+    except OSError as error:
+        taken = error.errno == errno.EADDRINUSE
+        why = "the port is taken" if taken else error.strerror or str(error)
+        raise BrainDefinitionError(
+            f"Cannot listen on {host}:{port}: {why}. Choose another port, or 0 for any free one"
+        ) from error
+
+
+def shown(host: str) -> str:
+    """Return ``host`` as it is written in a URL."""
+    return f"[{host}]" if ":" in host else host or "0.0.0.0"
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks, as the server knows it; the ``deps`` of a run unless the server makes others.
+
+    Attributes:
+        user: The user; None if nobody is identified.
+        tenant: The user's tenant; users of different tenants are different users.
+        headers: The headers of the request with names in lower case, without those that identify.
+    """
+
+    user: str | None = None
+    tenant: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)

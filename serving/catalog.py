@@ -21,7 +21,6 @@ from agent_brain.memories.store.session import (
     responses_key,
     session_key,
 )
-from agent_brain.serving.branches import Branch
 
 TITLE_LENGTH = 80
 
@@ -40,6 +39,25 @@ class Origin:
     session: str
     step: int
     chat: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A session in which the turn of a message was taken another way.
+
+    Attributes:
+        session: The ID of the session.
+        of: The session that the message was first recorded in.
+        message: The ID of the message there.
+        step: The number of the step that the message was recorded with.
+        own: The ID of the message in this session: another one if it says something else.
+    """
+
+    session: str
+    of: str
+    message: str
+    step: int
+    own: str
 
 
 @dataclass(frozen=True, slots=True)

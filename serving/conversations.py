@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Self, TypeAlias
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 import anyio
 from anyio.abc import TaskGroup
@@ -15,9 +15,106 @@ from agent_brain.brain import Brain
 from agent_brain.common.aio import maybe_await
 from agent_brain.errors import BrainUseError
 from agent_brain.serving.pool import Pool
-from agent_brain.serving.servers import SharedServers
+from agent_brain.tools.base import BaseTool
+from agent_brain.tools.source import ToolSource
+
+if TYPE_CHECKING:
+    from agent_brain.tools.mcp import McpSource, McpTools
 
 MakeBrain: TypeAlias = Callable[[], Brain | Awaitable[Brain]]
+
+
+class SharedServers:
+    """One connection to each server for any number of brains.
+
+    A server with state of its own shows it to all conversations.
+
+    Args:
+        servers: The servers, as for :meth:`Brain.create`.
+    """
+
+    def __init__(self, servers: Iterable[McpSource]) -> None:
+        self._servers = tuple(servers)
+        self._mcp: McpTools | None = None
+        self._opening = anyio.Lock()
+        self.generation = 0
+
+    @property
+    def changed(self) -> bool:
+        """Whether the servers are not connected, or their tools have changed."""
+        return self._mcp is None or self._mcp.changed
+
+    async def tools(self, taken: Collection[str] = ()) -> Sequence[BaseTool]:
+        """Return the current tools; connect if necessary.
+
+        Args:
+            taken: Names of other tools.
+
+        Raises:
+            McpConfigError: The servers cannot be used as described.
+            McpServerError: The servers could not be started or reached.
+        """
+        from agent_brain.tools.mcp import McpTools
+
+        async with self._opening:
+            if self._mcp is None:
+                self._mcp = await McpTools.open(self._servers, taken=taken)
+                self.generation += 1
+            elif self._mcp.changed:
+                await self._mcp.refresh(taken)
+                self.generation += 1
+            return self._mcp.tools
+
+    @property
+    def gives_context(self) -> bool:
+        """Whether each request of a model shows something of the servers."""
+        return self._mcp is not None and self._mcp.gives_context
+
+    async def context(self) -> Sequence[str]:
+        """Return what each request of a model shows, as it is now."""
+        return () if self._mcp is None else await self._mcp.context()
+
+    def for_a_brain(self) -> ToolSource:
+        """Return a source for one brain; closing it does not close the servers."""
+        return _Share(self)
+
+    async def aclose(self) -> None:
+        """Close the connections; the next brain that needs them connects again."""
+        async with self._opening:
+            mcp, self._mcp = self._mcp, None
+            if mcp is not None:
+                await mcp.aclose()
+
+
+class _Share(ToolSource):
+    """The tools of shared servers, as one brain last saw them."""
+
+    def __init__(self, servers: SharedServers) -> None:
+        self._servers = servers
+        self._tools: Sequence[BaseTool] = ()
+        self._generation = 0
+
+    @property
+    def tools(self) -> Sequence[BaseTool]:
+        return self._tools
+
+    @property
+    def changed(self) -> bool:
+        return self._servers.changed or self._generation != self._servers.generation
+
+    async def refresh(self, taken: Collection[str] = ()) -> None:
+        self._tools = await self._servers.tools(taken)
+        self._generation = self._servers.generation
+
+    @property
+    def gives_context(self) -> bool:
+        return self._servers.gives_context
+
+    async def context(self) -> Sequence[str]:
+        return await self._servers.context()
+
+    async def aclose(self) -> None:
+        self._tools = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,16 +124,12 @@ class Turn:
     Attributes:
         name: The name of the conversation.
         brain: Its brain.
+        lock: Held by the caller.
     """
 
     name: str
     brain: Brain
-
-
-@dataclass(slots=True)
-class _Conversation:
-    brain: Brain
-    turn: anyio.Lock = field(default_factory=anyio.Lock)
+    lock: anyio.Lock = field(default_factory=anyio.Lock)
 
 
 class Conversations:
@@ -80,7 +173,7 @@ class Conversations:
         self._servers_idle = servers_idle
         self._used_at = 0.0
         self._tasks: TaskGroup | None = None
-        self._known: Pool[str, _Conversation] = Pool(_close, most=most, idle=idle)
+        self._known: Pool[str, Turn] = Pool(self._make, _close, most=most, idle=idle)
         self._users = 0
 
     @asynccontextmanager
@@ -95,30 +188,26 @@ class Conversations:
         Raises:
             BrainUseError: There is no such conversation, or it has ended.
         """
-        make = self._make if name is None else _ended
+        make = None if name is None else _ended
         name = name or own or secrets.token_urlsafe(16)
         self._users += 1  # also while the servers are being connected
         try:
-            async with self._known.take(name, make) as conversation, conversation.turn:
-                yield Turn(name, conversation.brain)
+            async with self._known.take(name, make) as turn, turn.lock:
+                yield turn
         finally:
             self._users -= 1
             self._used_at = anyio.current_time()
 
-    async def _make(self) -> _Conversation:
+    async def _make(self, name: str) -> Turn:
         brain = await maybe_await(self._make_brain())
-        await self._share_servers(brain)
-        return _Conversation(brain)
-
-    async def _share_servers(self, brain: Brain) -> None:
-        if self._servers is None:
-            return
-        try:
-            await brain.connect(self._servers.for_a_brain())
-        except BaseException:
-            with anyio.CancelScope(shield=True):
-                await brain.aclose()
-            raise
+        if self._servers is not None:
+            try:
+                await brain.connect(self._servers.for_a_brain())
+            except BaseException:
+                with anyio.CancelScope(shield=True):
+                    await brain.aclose()
+                raise
+        return Turn(name, brain)
 
     async def _expire(self) -> None:
         """Close conversations and servers that are unused for too long, until cancelled."""
@@ -151,11 +240,11 @@ class Conversations:
             await self.aclose()
 
 
-async def _close(conversation: _Conversation) -> None:
-    await conversation.brain.aclose()
+async def _close(turn: Turn) -> None:
+    await turn.brain.aclose()
 
 
-async def _ended() -> _Conversation:
+async def _ended(name: str) -> Turn:
     raise BrainUseError(
         "There is no such conversation, or it has ended: omit the name to start another"
     )

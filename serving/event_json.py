@@ -10,32 +10,19 @@ from typing import Any
 from pydantic_core import to_jsonable_python
 
 from agent_brain.common.text import clean, to_compact_json
-from agent_brain.states.events import (
-    ActionDelta,
-    ActionRequested,
-    ActionStarted,
-    AgentEvent,
-    MessageReceived,
-    Position,
-    ResponseStarted,
-    RunStarted,
-    StateEntered,
-    StateExited,
-    TextDelta,
-    UsageReported,
-)
+from agent_brain.states import events
 
 PLAIN = frozenset(  # whose fields hold no values of the program's own classes
     (
-        ActionDelta,
-        ActionRequested,
-        ActionStarted,
-        MessageReceived,
-        ResponseStarted,
-        RunStarted,
-        StateEntered,
-        StateExited,
-        UsageReported,
+        events.ActionDelta,
+        events.ActionRequested,
+        events.ActionStarted,
+        events.MessageReceived,
+        events.ResponseStarted,
+        events.RunStarted,
+        events.StateEntered,
+        events.StateExited,
+        events.UsageReported,
     )
 )
 MARK = "\0text\0"  # in no name of a state, and written alike by all encoders
@@ -43,14 +30,14 @@ _AS_EVENTS: Any = {"by_alias": False, "inf_nan_mode": "null"}
 _encode_ascii = json.JSONEncoder(ensure_ascii=False).encode
 
 
-def event_json(event: AgentEvent) -> bytes:
+def event_json(event: events.AgentEvent) -> bytes:
     """Return what :meth:`Event.to_json` returns, as UTF-8; fast for what most events are."""
     if type(event) in PLAIN:
         try:
             return to_compact_json(to_jsonable_python(_fields(event), **_AS_EVENTS)).encode()
         except UnicodeEncodeError:  # a lone surrogate
             return event.to_json().encode()
-    if type(event) is not TextDelta:
+    if type(event) is not events.TextDelta:
         return event.to_json().encode()
     start, end = _around_text(event.at, event.response_id, thought=event.thought)
     return f"{start}{quoted(event.text)}{end}".encode()
@@ -67,7 +54,7 @@ def around(whole: str) -> tuple[str, str]:
     return start, end
 
 
-def _fields(event: AgentEvent) -> dict[str, Any]:
+def _fields(event: events.AgentEvent) -> dict[str, Any]:
     at = event.at
     place = {"run_id": at.run_id, "step": at.step, "state": at.state, "path": at.path}
     kind: Any = type(event)
@@ -76,11 +63,11 @@ def _fields(event: AgentEvent) -> dict[str, Any]:
 
 
 @cache
-def _names(kind: type[AgentEvent]) -> tuple[str, ...]:
+def _names(kind: type[events.AgentEvent]) -> tuple[str, ...]:
     return tuple(field.name for field in fields(kind) if field.name != "at")
 
 
 @lru_cache(maxsize=1024)
-def _around_text(at: Position, response_id: str | None, *, thought: bool) -> tuple[str, str]:
+def _around_text(at: events.Position, response_id: str | None, *, thought: bool) -> tuple[str, str]:
     """Return the JSON of a text event before and after its text."""
-    return around(TextDelta(MARK, thought, response_id, at=at).to_json())
+    return around(events.TextDelta(MARK, thought, response_id, at=at).to_json())

@@ -10,26 +10,11 @@ import anyio
 
 from agent_brain.memories.message import Message
 from agent_brain.serving.event_json import event_json
-from agent_brain.states.events import (
-    ActionDelta,
-    ActionFinished,
-    ActionRequested,
-    ActionStarted,
-    AgentEvent,
-    MessageReceived,
-    ResponseStarted,
-    RunFinished,
-    RunStarted,
-    StateEntered,
-    StateExited,
-    TextDelta,
-    ToolProgress,
-    UsageReported,
-)
+from agent_brain.states import events
 from agent_brain.tools.action import Action
 
 OVERHEAD = 200  # bytes of an event beside its text, roughly
-SMALL = {StateEntered, StateExited, ResponseStarted, UsageReported}
+SMALL = {events.StateEntered, events.StateExited, events.ResponseStarted, events.UsageReported}
 
 
 class SessionEvent:
@@ -43,7 +28,7 @@ class SessionEvent:
 
     __slots__ = ("event", "log", "number")
 
-    def __init__(self, event: AgentEvent, log: str, number: int) -> None:
+    def __init__(self, event: events.AgentEvent, log: str, number: int) -> None:
         self.event = event
         self.log = log
         self.number = number
@@ -89,7 +74,7 @@ class EventLog:
         self.unread_since = 0.0
         self._max_events = max_events
         self._max_bytes = max_bytes
-        self._events: deque[AgentEvent] = deque()  # the last one has the number self.last
+        self._events: deque[events.AgentEvent] = deque()  # the last one has the number self.last
         self._bytes = 0
         self._news: anyio.Event | None = None  # set when somebody waits and something happens
 
@@ -111,14 +96,16 @@ class EventLog:
         """Return whether all events after the one with that ID are still here."""
         return self.has_after(self._number(item))
 
-    def append(self, event: AgentEvent) -> SessionEvent:
+    def append(self, event: events.AgentEvent) -> SessionEvent:
         """Add an event, and wake the readers."""
         self.last = number = self.last + 1
-        events = self._events
-        events.append(event)
-        self._bytes += OVERHEAD + len(event.text) if type(event) is TextDelta else _size(event)
-        while len(events) > self._max_events or (self._bytes > self._max_bytes and len(events) > 1):
-            self._bytes -= _size(events.popleft())
+        kept = self._events
+        kept.append(event)
+        self._bytes += (
+            OVERHEAD + len(event.text) if type(event) is events.TextDelta else _size(event)
+        )
+        while len(kept) > self._max_events or (self._bytes > self._max_bytes and len(kept) > 1):
+            self._bytes -= _size(kept.popleft())
         if self._news is not None:
             self._wake()
         return SessionEvent(event, self.name, number)
@@ -166,10 +153,10 @@ class EventLog:
 
     def since(self, number: int, most: int | None = None) -> list[SessionEvent]:
         """Return the events after ``number``; at most ``most``."""
-        first, events = self.first, self._events
+        first, kept = self.first, self._events
         start = max(number + 1, first)
         end = self.last + 1 if most is None else min(start + most, self.last + 1)
-        return [SessionEvent(events[n - first], self.name, n) for n in range(start, end)]
+        return [SessionEvent(kept[n - first], self.name, n) for n in range(start, end)]
 
     async def wait(self) -> None:
         """Wait until something happens."""
@@ -220,25 +207,25 @@ class LogReader:
         if not log.has_after(self._position):
             self._position = log.first - 1
             return [Gap(f"{log.name}-{self._position}")]
-        events = log.since(self._position, max(1, most))
-        self._position = events[-1].number
-        return [*events]
+        kept = log.since(self._position, max(1, most))
+        self._position = kept[-1].number
+        return [*kept]
 
 
-def _size(event: AgentEvent) -> int:
+def _size(event: events.AgentEvent) -> int:
     """Return about how many bytes an event holds; texts are not encoded for it."""
-    if isinstance(event, TextDelta | ActionDelta):
+    if isinstance(event, events.TextDelta | events.ActionDelta):
         return OVERHEAD + len(event.text)
     if type(event) in SMALL:
         return OVERHEAD
-    if isinstance(event, ActionRequested | ActionStarted | ToolProgress):
+    if isinstance(event, events.ActionRequested | events.ActionStarted | events.ToolProgress):
         return OVERHEAD + _action_size(event.action)
-    if isinstance(event, ActionFinished):
+    if isinstance(event, events.ActionFinished):
         return OVERHEAD + _action_size(event.action) + _message_size(event.result)
-    if isinstance(event, RunStarted | MessageReceived):
-        message = event.goal if isinstance(event, RunStarted) else event.message
+    if isinstance(event, events.RunStarted | events.MessageReceived):
+        message = event.goal if isinstance(event, events.RunStarted) else event.message
         return OVERHEAD + (0 if message is None else _message_size(message))
-    if isinstance(event, RunFinished):
+    if isinstance(event, events.RunFinished):
         return OVERHEAD + len(event.answer) + len(repr(event.output))
     return len(event_json(event))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
@@ -18,7 +18,7 @@ from agent_brain.memories.store.events import MESSAGES
 from agent_brain.memories.store.many import in_thread_if_many
 from agent_brain.memories.store.session import Session as StoredSession
 from agent_brain.memories.store.session import entries_of
-from agent_brain.serving.catalog import make_title
+from agent_brain.serving.catalog import Branch, make_title
 
 if TYPE_CHECKING:
     from agent_brain.serving.session import Session
@@ -27,6 +27,81 @@ NO_STEPS = (
     "This session keeps no steps: they are kept in a journal, for sessions that one run at a time "
     "writes to. Give the server a journal, such as Sessions(…, journal='chats.db') or --folder"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The ways in which the turn of a message was taken.
+
+    Attributes:
+        sessions: The sessions that took them first, in the order in which they were made.
+        at: The index of the one whose way the session that was asked for goes along.
+    """
+
+    sessions: list[str]
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Chat:
+    """A session with the others that are branches of the same chat.
+
+    Attributes:
+        sessions: The IDs of all, in the order in which they were made.
+        choices: By the IDs of the messages that the session has: the ways to choose from.
+    """
+
+    sessions: list[str]
+    choices: Mapping[str, Choice]
+
+
+def first_with(branches: Sequence[Branch], session: str, step: int) -> str:
+    """Return the session that first recorded a step that ``session`` has, perhaps as a copy."""
+    return [*_line(branches, session, step)][-1]
+
+
+def first_of(branches: Sequence[Branch], message: str) -> str:
+    """Return the ID of the message that a message was edited from, or its own."""
+    return next((branch.message for branch in branches if branch.own == message), message)
+
+
+def choices_in(
+    branches: Sequence[Branch], session: str, existing: Collection[str]
+) -> dict[str, Choice]:
+    """Return what there is to choose from in ``session``.
+
+    Args:
+        branches: All branches of the chat, in the order in which they were made.
+        session: The ID of one of the sessions.
+        existing: Those that were not deleted.
+    """
+    own = {branch.session: branch.own for branch in branches}
+    found: dict[str, Choice] = {}
+    for branch in branches:
+        ways = [branch.of, *(b.session for b in branches if b.message == branch.message)]
+        line = _line(branches, session, branch.step)
+        along = next((each for each in line if each in ways), None)
+        if along is None:
+            continue
+        goes = {along: session}  # if the session that took a way first was deleted, another one
+        for each in existing:
+            way = next((w for w in _line(branches, each, branch.step) if w in ways), None)
+            if way is not None:
+                goes.setdefault(way, each)
+        shown = {way: way if way in existing else goes[way] for way in ways if way in goes}
+        if len(shown) > 1:
+            message = branch.message if along == branch.of else own[along]
+            found[message] = Choice([*shown.values()], [*shown].index(along))
+    return found
+
+
+def _line(branches: Sequence[Branch], session: str, step: int) -> Iterator[str]:
+    """Yield a session, and those that it has the step from, if it is a copy there."""
+    known = {branch.session: branch for branch in branches}
+    yield session
+    while (branch := known.get(session)) is not None and step <= branch.step:
+        session = branch.of
+        yield session
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ class Pool(Generic[K, T]):
     """Values by key: each is opened once, shared by its users, and closed when it is evicted.
 
     Args:
+        open: Returns the value of a key.
         close: Closes a value.
         most: Maximum number of values; exceeded only while all of them are in use.
         idle: Seconds after which an unused value is closed by :meth:`expire`; None keeps it.
@@ -39,6 +40,7 @@ class Pool(Generic[K, T]):
         most_of_group: Maximum number of values of a group; exceeded in the same way.
     """
 
+    open: Callable[[K], Awaitable[T]]
     close: Callable[[T], Awaitable[None]]
     _: KW_ONLY
     most: int
@@ -75,8 +77,10 @@ class Pool(Generic[K, T]):
         return self._used_of[group]
 
     @asynccontextmanager
-    async def take(self, key: K, make: Callable[[], Awaitable[T]]) -> AsyncIterator[T]:
-        """Yield the value of ``key``, which ``make`` opens if it is not open."""
+    async def take(
+        self, key: K, make: Callable[[K], Awaitable[T]] | None = None
+    ) -> AsyncIterator[T]:
+        """Yield the value of ``key``, which is opened if it is not open: by ``make``, if given."""
         place = self._place(key)
         group = self.group(key)
         if not place.users:
@@ -87,7 +91,7 @@ class Pool(Generic[K, T]):
             if value is None:  # or it is being closed
                 async with place.lock:
                     if place.value is None:
-                        place.value = await make()
+                        place.value = await (make or self.open)(key)
                     value = place.value
                 for other in self._surplus(group):
                     await self.evict(other)

@@ -27,15 +27,11 @@ from agent_brain.run import Run
 from agent_brain.serving.catalog import SessionInfo, nobody_runs
 from agent_brain.serving.event_log import EventLog, LogReader
 from agent_brain.serving.pending import Pending, pending_in
-from agent_brain.serving.session_run import SessionRun
+from agent_brain.serving.session_run import Choose, SessionRun, WhenBusy
 
 if TYPE_CHECKING:
     from agent_brain.serving.sessions import Sessions
     from agent_brain.states.usage import Usage
-
-WhenBusy: TypeAlias = Literal["wait", "refuse", "queue"]
-Choose: TypeAlias = Callable[[], Awaitable[tuple[Run[Any], str | Message | None]]]
-"""Returns a run when it is its turn, and its task; None if it is resumed."""
 
 SOONEST, LATEST = 0.5, 3.0  # seconds between looks for what other processes write
 logger = get_logger(__name__)
@@ -133,6 +129,10 @@ class Session:
         control = self.memory.control
         return control.status == "ended" and control.stop_reason == StopReason.FAILED
 
+    def with_status(self, info: SessionInfo) -> SessionInfo:
+        """Return a session in a list as this one is now."""
+        return replace(info, status=self.status, failed=self.failed, resumable=self.resumable)
+
     def stream(
         self,
         task: str | Message,
@@ -159,20 +159,22 @@ class Session:
         Raises:
             BrainUseError: The task is empty, or an option makes no sense.
         """
-        return self._new(_chosen(self.brain.stream(task, deps=deps, **options), task), when_busy)
+        return SessionRun(
+            self, _chosen(self.brain.stream(task, deps=deps, **options), task), when_busy
+        )
 
     def stream_resume(
         self, *, when_busy: WhenBusy | None = None, **options: Unpack[ResumeOptions]
     ) -> SessionRun:
         """Like :meth:`stream`, to continue the run of the session (:meth:`Brain.resume`)."""
-        return self._new(_chosen(self.brain.stream_resume(**options), None), when_busy)
+        return SessionRun(self, _chosen(self.brain.stream_resume(**options), None), when_busy)
 
     def stream_chosen(self, choose: Choose, *, when_busy: WhenBusy | None = None) -> SessionRun:
         """Like :meth:`stream`, with a run that ``choose`` returns when it is its turn.
 
         What ``choose`` reads and writes in the session, no other run comes between.
         """
-        return self._new(choose, when_busy)
+        return SessionRun(self, choose, when_busy)
 
     async def start(
         self,
@@ -212,7 +214,7 @@ class Session:
                 await prepare()
             return new, task
 
-        run = self._new(choose, when, deps=deps, detached=True)
+        run = SessionRun(self, choose, when, deps=deps, detached=True)
         await self._sessions.drive(self, run)
         return run
 
@@ -221,7 +223,7 @@ class Session:
     ) -> SessionRun:
         """Like :meth:`start`, to continue the run of the session (:meth:`Brain.resume`)."""
         new, deps = self.brain.stream_resume(**options), options.get("deps")
-        run = self._new(_chosen(new, None), when_busy, deps=deps, detached=True)
+        run = SessionRun(self, _chosen(new, None), when_busy, deps=deps, detached=True)
         await self._sessions.drive(self, run)
         return run
 
@@ -366,48 +368,45 @@ class Session:
             return False
         return True
 
-    def _new(
-        self,
-        choose: Choose,
-        when_busy: WhenBusy | None,
-        *,
-        deps: object = None,
-        detached: bool = False,
-    ) -> SessionRun:
-        when: WhenBusy = when_busy or self._sessions.when_busy
+    async def begin(self, session_run: SessionRun) -> Run[Any]:
+        """Begin a run when it is its turn.
 
-        async def begin(session_run: SessionRun) -> Run[Any]:
-            await self._take_turn(when)
-            try:
-                if not self.deleted and await self._catch_up():  # else it is refused below
-                    self.log.skip()
-                run, task = await choose()
-                title = None if task is None else as_message(task).content
-                if task is None:
-                    memory = self.memory
-                    session_run.recorded = len(await memory.goal() + await memory.dump())
-                await self._sessions.run_begins(self, session_run, title)  # last
-            except BaseException:
-                self._free.release()
-                raise
-            self.run = session_run
-            for message in self.unread:
-                run.send(message)
-            self.unread = []
-            return run
-
-        async def end(session_run: SessionRun) -> None:
-            self.run = None
-            if session_run.begun:
-                self.elsewhere = False
-            self.log.unread_since = anyio.current_time()
+        Raises:
+            SessionBusyError: The session is busy, and the run does not wait.
+        """
+        await self._take_turn(session_run.when_busy or self._sessions.when_busy)
+        try:
+            if not self.deleted and await self._catch_up():  # else it is refused below
+                self.log.skip()
+            run, task = await session_run.choose()
+            title = None if task is None else as_message(task).content
+            if task is None:
+                memory = self.memory
+                session_run.recorded = len(await memory.goal() + await memory.dump())
+            await self._sessions.run_begins(self, session_run, title)  # last
+        except BaseException:
             self._free.release()
-            await self._sessions.run_ended(self, session_run)
-            self.unread += session_run.unread
-            if self.unread and session_run.completed and self._sessions.active:
-                self._answer_unread(deps)
+            raise
+        self.run = session_run
+        for message in self.unread:
+            run.send(message)
+        self.unread = []
+        return run
 
-        return SessionRun(self.log, begin, end, detached=detached)
+    async def end(self, session_run: SessionRun) -> None:
+        """Note that a run has ended; what it has not read starts the next one."""
+        self.run = None
+        if session_run.begun:
+            self.elsewhere = False
+        self.log.unread_since = anyio.current_time()
+        self._free.release()
+        await self._sessions.run_ended(self, session_run)
+        self.unread += session_run.unread
+        if self.unread and session_run.completed and self._sessions.active:
+            task, deps = self.unread.pop(0), session_run.deps
+            chosen = _chosen(self.brain.stream(task, deps=deps), task)
+            run = SessionRun(self, chosen, "wait", deps=deps, detached=True)
+            self._sessions.drive_soon(self, run)
 
     async def _catch_up(self) -> bool:
         """Read the session again if another process has written to it; return whether it has."""
@@ -427,14 +426,6 @@ class Session:
                     raise SessionBusyError(BUSY) from None
         else:
             await self._free.acquire()
-
-    def _answer_unread(self, deps: object) -> None:
-        """Start a run with the messages that came too late for the one that has ended."""
-        task = self.unread.pop(0)
-        run = self.brain.stream(task, deps=deps)
-        self._sessions.drive_soon(
-            self, self._new(_chosen(run, task), "wait", deps=deps, detached=True)
-        )
 
 
 def _chosen(run: Run[Any], task: str | Message | None) -> Choose:

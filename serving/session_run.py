@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 import anyio
 
@@ -12,9 +12,15 @@ from agent_brain.limits import StopReason
 from agent_brain.memories.message import Message
 from agent_brain.result import Result
 from agent_brain.run import Run
-from agent_brain.serving.event_log import EventLog, SessionEvent
+from agent_brain.serving.event_log import SessionEvent
 from agent_brain.states.events import AgentEvent, RunFailed
 
+if TYPE_CHECKING:
+    from agent_brain.serving.session import Session
+
+WhenBusy: TypeAlias = Literal["wait", "refuse", "queue"]
+Choose: TypeAlias = Callable[[], Awaitable[tuple[Run[Any], str | Message | None]]]
+"""Returns a run when it is its turn, and its task; None if it is resumed."""
 MAX_UNREAD = 100  # messages to a run
 
 
@@ -26,6 +32,9 @@ class SessionRun:
     block early cancels it. The server reads the items of a detached run; see :meth:`wait`.
 
     Attributes:
+        choose: Returns the run when it is its turn.
+        when_busy: What to do while the session has another run.
+        deps: What the tools get, if it is driven by the server.
         detached: Whether the server drives the run.
         after: ID of the last event of the session before this run.
         recorded: Of a run that was resumed, how many messages were recorded before.
@@ -35,20 +44,22 @@ class SessionRun:
 
     def __init__(
         self,
-        log: EventLog,
-        begin: Callable[[SessionRun], Awaitable[Run[Any]]],
-        end: Callable[[SessionRun], Awaitable[None]],
+        session: Session,
+        choose: Choose,
+        when_busy: WhenBusy | None,
         *,
+        deps: object = None,
         detached: bool = False,
     ) -> None:
+        self.choose = choose
+        self.when_busy = when_busy
+        self.deps = deps
         self.detached = detached
-        self.after = log.last_id
+        self.after = session.log.last_id
         self.recorded: int | None = None
         self.begun = False
         self.error: Exception | None = None
-        self._log = log
-        self._begin = begin
-        self._end = end
+        self._session = session
         self._run: Run[Any] | None = None
         self._events: AsyncIterator[AgentEvent] | None = None
         self._ended = False
@@ -57,8 +68,8 @@ class SessionRun:
     async def __aenter__(self) -> Self:
         if self._run is not None:
             raise BrainUseError("A run of a session can be entered only once")
-        self._run = await self._begin(self)
-        self.after = self._log.last_id
+        self._run = await self._session.begin(self)
+        self.after = self._session.log.last_id
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -67,7 +78,7 @@ class SessionRun:
                 await self._entered.aclose()
             finally:
                 self._ended = True
-                await self._end(self)
+                await self._session.end(self)
                 if self._over is not None:
                     self._over.set()
 
@@ -90,7 +101,7 @@ class SessionRun:
         except Exception as error:
             self.error = error
             raise
-        return self._log.append(event)
+        return self._session.log.append(event)
 
     @property
     def _entered(self) -> Run[Any]:
@@ -163,7 +174,7 @@ class SessionRun:
         Raises:
             Exception: The error of the run, if it failed.
         """
-        with self._log.read():
+        with self._session.log.read():
             await self.over()
         if self.error is not None:
             raise self.error

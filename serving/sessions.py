@@ -17,7 +17,6 @@ from collections.abc import (
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias, get_args
 
@@ -49,8 +48,9 @@ from agent_brain.memories.sessions.forgetting import forget_in_sessions
 from agent_brain.memories.store.options import JournalLike
 from agent_brain.memories.store.session import delete_key, session_key
 from agent_brain.memories.wrapper import WrappingMemory
-from agent_brain.serving.branches import Branch, Chat, choices_in, first_of, first_with
+from agent_brain.serving import forking
 from agent_brain.serving.catalog import (
+    Branch,
     Catalog,
     Origin,
     SessionInfo,
@@ -58,10 +58,10 @@ from agent_brain.serving.catalog import (
     make_title,
     matches,
 )
-from agent_brain.serving.forking import Edits, copy_as_of, kept_by, step_with, title_of
+from agent_brain.serving.forking import Chat, Edits
 from agent_brain.serving.pool import Pool
-from agent_brain.serving.session import Session, WhenBusy
-from agent_brain.serving.session_run import SessionRun
+from agent_brain.serving.session import Session
+from agent_brain.serving.session_run import SessionRun, WhenBusy
 from agent_brain.usage.ledger import UsageLedger
 
 if TYPE_CHECKING:
@@ -182,7 +182,12 @@ class Sessions:
         self._grace = grace
         self._known = self._known_users(user)
         self._pool: Pool[SessionKey, Session] = Pool(
-            self._left, most=max_sessions, idle=idle, group=_owner, most_of_group=max_per_user
+            self._open,
+            self._left,
+            most=max_sessions,
+            idle=idle,
+            group=lambda key: key.owner,
+            most_of_group=max_per_user,
         )
         self._tasks: TaskGroup | None = None
         self._runs: set[SessionRun] = set()
@@ -208,16 +213,17 @@ class Sessions:
             SessionsClosedError: The sessions are closed.
             BrainUseError: The ID is not valid.
         """
-        key = SessionKey(
-            owner_of(user, tenant), secrets.token_urlsafe(16) if session is None else session
-        )
-        _check_id(key.session)
+        name = secrets.token_urlsafe(16) if session is None else session
+        key = SessionKey(owner_of(user, tenant), name)
+        if not key.session or len(key.session) > MAX_ID or not key.session.isprintable():
+            raise BrainUseError(
+                f"A session ID has 1 to {MAX_ID} printable characters, unlike {key.session[:40]!r}"
+            )
         if session is not None and key.owner is None and not await self._has(key):
             raise _not_found(session)
         self._check_room(key)
         ended = session is not None and key.owner is None and self._catalog is None
-        make = _ended if ended else self._open
-        async with self._pool.take(key, lambda: make(key)) as opened:
+        async with self._pool.take(key, _ended if ended else None) as opened:
             await opened.refresh()
             yield opened
 
@@ -310,7 +316,7 @@ class Sessions:
             known = opened.info or SessionInfo(session, title, datetime.now(UTC))
             named = replace(known, title=title)
             info = await self._note(opened, named, changes=["title", "updated_at"])
-            return self._with_status(opened, info)
+            return opened.with_status(info)
 
     async def delete(
         self, session: str, *, user: str | None = None, tenant: str | None = None
@@ -324,7 +330,7 @@ class Sessions:
         """
         key = await self._existing(session, user, tenant)
         self._check_room(key)
-        async with self._pool.take(key, lambda: self._open(key)) as opened:
+        async with self._pool.take(key) as opened:
             opened.deleted = True  # runs that wait for their turn do not begin
             try:
                 if opened.run is not None:
@@ -374,8 +380,7 @@ class Sessions:
             if self._known is not None:
                 await stack.enter_async_context(self._known.alone(owner))
             for key in self._open_keys(owner):
-                taken = self._pool.take(key, partial(self._open, key))
-                async with taken as opened, opened.exclusive():
+                async with self._pool.take(key) as opened, opened.exclusive():
                     count += await opened.forget(text)
             if self._journal is not None and self._catalog is not None:
                 count += await forget_in_sessions(
@@ -473,8 +478,7 @@ class Sessions:
                 for info in await self.list(user=user, tenant=tenant):
                     await self.delete(info.id, user=user, tenant=tenant)
             for key in self._open_keys(owner):
-                taken = self._pool.take(key, partial(self._open, key))
-                opened = await stack.enter_async_context(taken)
+                opened = await stack.enter_async_context(self._pool.take(key))
                 await stack.enter_async_context(opened.exclusive())
                 opened.log.clear()
             count = await memory.forget(fact_id, memory=self._memory_of, **which)
@@ -528,9 +532,9 @@ class Sessions:
         """
         await self._existing(session, user, tenant)
         async with self.use(session, user=user, tenant=tenant) as source:
-            copied = await copy_as_of(source, step, Edits(messages or {}, calls or {}))
+            copied = await forking.copy_as_of(source, step, Edits(messages or {}, calls or {}))
         origin = Origin(session, step)
-        return await self._write(copied, title_of(copied), origin, user=user, tenant=tenant)
+        return await self._write(copied, forking.title_of(copied), origin, user=user, tenant=tenant)
 
     async def branch(
         self,
@@ -570,37 +574,32 @@ class Sessions:
         """
         catalog, owner = self._catalog, (await self._existing(session, user, tenant)).owner
         async with self.use(session, user=user, tenant=tenant) as source:
-            step = await step_with(source, message)
+            step = await forking.step_with(source, message)
             edits = Edits({} if text is None else {message: text})
-            copied = await copy_as_of(source, step, edits)
+            copied = await forking.copy_as_of(source, step, edits)
             info = source.info if catalog is None else await catalog.get(owner, session)
-        title = title_of(copied) if info is None else info.title
+        title = forking.title_of(copied) if info is None else info.title
         chat = session if info is None else chat_of(info)
         origin = Origin(session, step, None if catalog is None else chat)
         info = await self._write(copied, title, origin, user=user, tenant=tenant)
         if catalog is not None:
             branches = await catalog.branches(owner, chat)
-            of, first = first_with(branches, session, step), first_of(branches, message)
+            of = forking.first_with(branches, session, step)
+            first = forking.first_of(branches, message)
             own = edits.ids.get(message, message)
             await catalog.add_branch(owner, chat, Branch(info.id, of, first, step, own))
         return info
 
     async def _write(
-        self,
-        copied: SessionCopy,
-        title: str,
-        origin: Origin,
-        *,
-        user: str | None,
-        tenant: str | None,
+        self, copied: SessionCopy, title: str, origin: Origin, **whose: str | None
     ) -> SessionInfo:
         """Write a copy to a new session."""
-        async with self.use(None, user=user, tenant=tenant) as target:
-            kept = kept_by(target)
+        async with self.use(None, **whose) as target:
+            kept = forking.kept_by(target)
             await copied.write(kept.journal, kept.key)
             await target.refresh()
             info = SessionInfo(target.id, title, datetime.now(UTC), origin=origin)
-            return self._with_status(target, await self._note(target, info))
+            return target.with_status(await self._note(target, info))
 
     async def chat(
         self, session: str, *, user: str | None = None, tenant: str | None = None
@@ -618,7 +617,7 @@ class Sessions:
             return Chat([session], {})
         existing = await catalog.chat(owner, chat_of(info))
         branches = await catalog.branches(owner, chat_of(info))
-        return Chat(existing, choices_in(branches, session, existing))
+        return Chat(existing, forking.choices_in(branches, session, existing))
 
     async def _existing(self, session: str, user: str | None, tenant: str | None) -> SessionKey:
         """Return the key of a session that there is.
@@ -654,11 +653,8 @@ class Sessions:
     async def _as_of_now(self, info: SessionInfo, key: SessionKey) -> SessionInfo:
         opened = self._pool.get(key)
         if opened is not None:
-            return self._with_status(opened, info)
+            return opened.with_status(info)
         return info if self._catalog is None else await self._catalog.as_of_now(key.owner, info)
-
-    def _with_status(self, opened: Session, info: SessionInfo) -> SessionInfo:
-        return replace(info, status=opened.status, failed=opened.failed, resumable=opened.resumable)
 
     def _check_room(self, key: SessionKey) -> None:
         if not self.active:
@@ -768,10 +764,9 @@ class Sessions:
             self._known.heard(session.owner, session.id)
         if session.info is None or session.deleted or not run.begun:
             return
-        status = "waiting" if session.status == "waiting" else "closed"
-        ended = replace(
-            session.info, status=status, failed=session.failed, resumable=session.resumable
-        )
+        ended = session.with_status(session.info)
+        if ended.status != "waiting":
+            ended = replace(ended, status="closed")
         try:
             await self._note(session, ended, again=True)
         except JournalError:  # the run has ended all the same
@@ -787,7 +782,7 @@ class Sessions:
 
     def drive_soon(self, session: Session, run: SessionRun) -> None:
         """Like :meth:`drive`, without waiting for the beginning."""
-        self._group.start_soon(self._drive_quietly, session, run)
+        self._group.start_soon(self._drive, session, run)
 
     async def continues(self, session: Session) -> bool:
         """Return whether the run of a session, which no process has, is continued by itself."""
@@ -806,7 +801,7 @@ class Sessions:
         task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
     ) -> None:
         key = SessionKey(session.owner, session.id)
-        async with self._pool.take(key, lambda: self._open(key)):  # it stays open
+        async with self._pool.take(key):  # it stays open
             try:
                 async with run:
                     session.log.unread_since = anyio.current_time()
@@ -815,15 +810,10 @@ class Sessions:
                     async for _ in run:
                         pass
             except Exception:
-                if not run.begun:
+                if not run.begun and task_status is not anyio.TASK_STATUS_IGNORED:
                     raise
-                logger.warning("A run of session %r failed", session.id, exc_info=True)
-
-    async def _drive_quietly(self, session: Session, run: SessionRun) -> None:
-        try:
-            await self._drive(session, run)
-        except Exception:
-            logger.warning("A run of session %r did not begin", session.id, exc_info=True)
+                what = "failed" if run.begun else "did not begin"
+                logger.warning("A run of session %r %s", session.id, what, exc_info=True)
 
     # Lifetime
 
@@ -842,12 +832,9 @@ class Sessions:
             await anyio.sleep(min(periods) / 4)
             await self._pool.expire()
             if self._grace is not None:
-                self._end_unread(self._grace)
-
-    def _end_unread(self, grace: float) -> None:
-        now = anyio.current_time()
-        for session in self._pool.values():  # in a method: a local of _tidy would keep the last one
-            session.tidy(now, grace)
+                for session in self._pool.values():
+                    session.tidy(anyio.current_time(), self._grace)
+                    del session  # else the last one is kept
 
     async def stop(self, timeout: float = 10.0) -> None:
         """Stop all runs softly, end all readers, and accept no more runs.
@@ -897,10 +884,6 @@ class Sessions:
                 await connections.close()  # of LiteLLM, which opens new ones if they are needed
 
 
-def _owner(key: SessionKey) -> str | None:
-    return key.owner
-
-
 async def _close(session: Session) -> None:
     session.log.close()
     try:
@@ -923,13 +906,6 @@ def _checked_options(memory: object, options: Mapping[str, Any]) -> dict[str, An
     if options and not isinstance(memory, str):
         raise BrainDefinitionError("memory_options= go with a memory by name")
     return dict(options)
-
-
-def _check_id(session: str) -> None:
-    if not session or len(session) > MAX_ID or not session.isprintable():
-        raise BrainUseError(
-            f"A session ID has 1 to {MAX_ID} printable characters, unlike {session[:40]!r}"
-        )
 
 
 def _not_found(session: str) -> SessionNotFoundError:

@@ -116,7 +116,7 @@ class KnownUsers:
         self._make = partial(user_of, user, journal)
         self._hooks = hooks
         self._start = start
-        self._pool: Pool[str, KnownUser] = Pool(KnownUser.aclose, most=1, idle=None)
+        self._pool: Pool[str, KnownUser] = Pool(self._open, KnownUser.aclose, most=1, idle=None)
         self._at_once = anyio.Semaphore(AT_ONCE)
         self._closing: anyio.CancelScope | None = None
         self._turns: dict[tuple[str, str], int] = {}  # that were not learned from, by session
@@ -124,7 +124,7 @@ class KnownUsers:
     @asynccontextmanager
     async def use(self, owner: str) -> AsyncIterator[KnownUser]:
         """Yield what is known about a user, which stays open meanwhile."""
-        async with self._pool.take(owner, partial(self._open, owner)) as known:
+        async with self._pool.take(owner) as known:
             yield known
 
     async def _open(self, owner: str) -> KnownUser:

@@ -17,9 +17,15 @@ from agent_brain.memories.base import Memory
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.message import Message
 from agent_brain.workers.handle import QueuedRun
-from agent_brain.workers.launch import rewrite_file
-from agent_brain.workers.part import Part, mark, read_run_key, run_key, workflow_id
-from agent_brain.workers.submitting import checked_name, task_data
+from agent_brain.workers.part import (
+    Part,
+    checked_name,
+    mark,
+    read_run_key,
+    run_key,
+    task_data,
+    workflow_id,
+)
 from agent_brain.workers.workflows import Status, Workflow, Workflows
 
 if TYPE_CHECKING:
@@ -228,6 +234,8 @@ class QueueClient:
         Raises:
             QueueError: Others use the file all the time: call it again.
         """
+        from agent_brain.workers.launch import rewrite_file
+
         count = 0
         for info in await self.list(tenant=tenant, limit=sys.maxsize):
             with suppress(RunConflictError, RunNotFoundError):  # it is active, or was deleted

@@ -1,21 +1,34 @@
-"""The events of a run, in the journal, where any machine reads them."""
+"""The events of a run, in the journal, where any machine reads them; also after a restart."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from pydantic import JsonValue, TypeAdapter
 
+from agent_brain.memories.control import Control
 from agent_brain.memories.errors import JournalConflictError, LeaseLostError
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.journal.entry import Entry, Rows
-from agent_brain.states.events import AgentEvent, Event, PartialOutput
-from agent_brain.workers.outcome import Outcome
+from agent_brain.memories.runs.calls import Call
+from agent_brain.states.events import (
+    ActionFinished,
+    ActionStarted,
+    AgentEvent,
+    Event,
+    PartialOutput,
+    Position,
+    StateExited,
+)
+from agent_brain.workers.workflows import Outcome
 
 PLACE = "agent-brain/events"
+_EVENT: TypeAdapter[Any] = TypeAdapter(Event)  # of other kinds too
+ENDS = ("run_finished", "run_failed")
+Counting = Mapping[int, Mapping[str, Any]]
 
 
 def log_key(id: str, tenant: str | None) -> str:  # noqa: A002 - what it is
@@ -46,9 +59,13 @@ class RunEvent:
         return {"number": self.number, **self.event.to_dict(), "undone": undone}
 
 
-@dataclass(slots=True)
-class LogState:
-    """What a log holds, as its writer needs it.
+@dataclass(eq=False, repr=False)
+class RunLog:
+    """The log of the events of a run, for the one worker that writes it, and for its readers.
+
+    Args:
+        journal: The journal.
+        key: The key of the log.
 
     Attributes:
         seq: The number of the last entry.
@@ -59,6 +76,8 @@ class LogState:
         starts: How often workers have begun the run since it last completed a step.
     """
 
+    _journal: Journal
+    _key: str
     seq: int = 0
     last: int = 0
     counting: dict[int, dict[str, Any]] = field(default_factory=dict)
@@ -66,24 +85,13 @@ class LogState:
     started: set[int] = field(default_factory=set)
     starts: int = 0
     _part: int = 0
+    _waiting: list[dict[str, Any]] = field(default_factory=list)
+    _start: dict[str, JsonValue] | None = None
 
-    def outcome(self, first: int) -> Outcome | None:
-        """Return what the run came to in the parts from a number on; None if it has not ended."""
-        return next((self.outcomes[n] for n in sorted(self.outcomes) if n >= first), None)
-
-    def has_started(self, first: int) -> bool:
-        """Return whether the parts from a number on have events."""
-        return any(number >= first for number in self.started)
-
-    def undo(self, ranges: Iterable[Sequence[int]]) -> None:
-        """Count the events of these numbers, first and last, no more."""
-        for first, last in ranges:
-            for number in range(first, last + 1):
-                self.counting.pop(number, None)
-
-    def add(self, rows: Rows) -> None:
-        """Take in rows of the journal."""
-        for seq, kind, line in rows:
+    async def open(self) -> Self:
+        """Read what is there."""
+        self.seq = await self._journal.last(self._key)  # first: what is written after it is read
+        for seq, kind, line in await self._journal.rows(self._key):
             data = json.loads(line)
             self.seq = seq
             if kind == "ended":
@@ -93,35 +101,24 @@ class LogState:
                 self.starts += 1
             elif kind == "started":
                 self._part = data["part"]
-                self.undo(data["undone"])
+                self._undo(data["undone"])
             for number, event in enumerate(data.get("events", ()), data.get("first", 0)):
                 self.last = number
                 self.started.add(self._part)
                 self.counting[number] = event
                 if event["kind"] == "state_exited":
                     self.starts = 0
+        return self
 
+    def outcome(self, first: int) -> Outcome | None:
+        """Return what the run came to in the parts from a number on; None if it has not ended."""
+        return next((self.outcomes[n] for n in sorted(self.outcomes) if n >= first), None)
 
-class LogWriter:
-    """Writes the events of a run; one worker at a time.
-
-    Args:
-        journal: The journal.
-        key: The key of the log.
-    """
-
-    def __init__(self, journal: Journal, key: str) -> None:
-        self._journal = journal
-        self._key = key
-        self._waiting: list[dict[str, Any]] = []
-        self._start: dict[str, JsonValue] | None = None
-        self.state = LogState()
-
-    async def open(self) -> None:
-        """Read what is there."""
-        last = await self._journal.last(self._key)  # first: what is written after it is read
-        self.state = LogState(seq=last)
-        self.state.add(await self._journal.rows(self._key))
+    def _undo(self, ranges: Iterable[Sequence[int]]) -> None:
+        """Count the events of these numbers, first and last, no more."""
+        for first, last in ranges:
+            for number in range(first, last + 1):
+                self.counting.pop(number, None)
 
     async def begin(self, part: int) -> None:
         """Store that a worker takes up the run, so that it counts even if the process ends now.
@@ -142,7 +139,7 @@ class LogWriter:
             undone: The numbers of the events that do not count any more, as ranges.
         """
         ranges = [*undone]
-        self.state.undo(ranges)
+        self._undo(ranges)
         self._start = {"part": part, "undone": [[*numbers] for numbers in ranges]}
 
     def add(self, event: AgentEvent) -> None:
@@ -155,11 +152,6 @@ class LogWriter:
             waiting = self._waiting
             self._waiting = [e for e in waiting if (e["kind"], e.get("response_id")) != known]
         self._waiting.append(event.to_dict())
-
-    @property
-    def has_news(self) -> bool:
-        """Whether something waits to be stored."""
-        return bool(self._waiting or self._start)
 
     async def flush(self) -> None:
         """Store what waits.
@@ -180,26 +172,23 @@ class LogWriter:
 
     def _take(self) -> list[Entry]:
         """Return what waits as entries."""
-        if not self.has_news:
+        if not (self._waiting or self._start):
             return []
         events, self._waiting = self._waiting, []
         start, self._start = self._start, None
-        data: dict[str, Any] = {"first": self.state.last + 1, "events": events}
-        self.state.last += len(events)
+        data: dict[str, Any] = {"first": self.last + 1, "events": events}
+        self.last += len(events)
         return [Entry("events", data) if start is None else Entry("started", {**start, **data})]
 
     async def _append(self, entries: list[Entry]) -> None:
         if not entries:
             return
         try:
-            self.state.seq = await self._journal.append(self._key, entries, expect=self.state.seq)
+            self.seq = await self._journal.append(self._key, entries, expect=self.seq)
         except JournalConflictError as error:
             raise LeaseLostError(
                 "Another worker has continued this run; nothing was written", session=self._key
             ) from error
-
-
-_EVENT: TypeAdapter[Any] = TypeAdapter(Event)  # of other kinds too
 
 
 def read_rows(rows: Rows, after: int) -> list[RunEvent]:
@@ -218,3 +207,77 @@ def read_rows(rows: Rows, after: int) -> list[RunEvent]:
                 found[number] = RunEvent(number, _EVENT.validate_python(event), undone)
             undone = ()
     return [*found.values()]
+
+
+def missing_exit(counting: Counting, control: Control) -> StateExited | None:
+    """Return the end of a step that was stored, if the process ended before its event was.
+
+    Args:
+        counting: The events that count, by number.
+        control: The registers of the run.
+    """
+    entered, inside = None, 0
+    for event in counting.values():
+        kind, path = event["kind"], event["path"]
+        if kind == "state_entered" and not path:
+            entered, inside = event, 0
+        elif kind in ("state_exited", *ENDS) and not path:
+            entered = None
+        elif kind == "state_exited":
+            inside += 1
+    if entered is None or control.step <= entered["step"] + inside:
+        return None
+    if inside and not control.done and control.state == entered["state"]:
+        return None  # a step of a net inside, whose event is missing
+    at = Position(entered["run_id"], entered["step"], entered["state"])
+    return StateExited(None if control.done else control.state, at=at)
+
+
+def undone(counting: Counting) -> list[tuple[int, int]]:
+    """Return the numbers of the events that a repeated step undoes, as ranges.
+
+    These are the events of the interrupted step; of nets inside it and of branches, which continue
+    where they were, those of their own interrupted steps.
+    """
+    complete: dict[tuple[str, ...], int] = {}
+    for number, event in counting.items():
+        if event["kind"] == "state_exited":
+            complete[tuple(event["path"])] = number
+        elif event["kind"] in ENDS:
+            complete[()] = number
+    outer = complete.get((), 0)
+    lost = [
+        number
+        for number, event in counting.items()
+        if event["state"] is not None and number > max(outer, complete.get(tuple(event["path"]), 0))
+    ]
+    return _ranges(lost)
+
+
+def kept_calls(counting: Counting, pending: Mapping[str, Call], at: Position) -> list[AgentEvent]:
+    """Return the events of calls that are not repeated, for a step that is.
+
+    Args:
+        counting: The events that count, by number.
+        pending: The calls of the step, by ID.
+        at: The repeated step.
+    """
+    shown = {
+        event["action"]["id"] for event in counting.values() if event["kind"] == "action_finished"
+    }
+    events: list[AgentEvent] = []
+    for call in pending.values():
+        if call.result is not None and call.reported and call.action.id not in shown:
+            events.append(ActionStarted(call.action, at=at))
+            events.append(ActionFinished(call.action, call.result, at=at))
+    return events
+
+
+def _ranges(numbers: Iterable[int]) -> list[tuple[int, int]]:
+    found: list[tuple[int, int]] = []
+    for number in numbers:
+        if found and found[-1][1] == number - 1:
+            found[-1] = (found[-1][0], number)
+        else:
+            found.append((number, number))
+    return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -20,10 +21,9 @@ from agent_brain.human_input import Approve, Decisions, Deny
 from agent_brain.limits import StopReason
 from agent_brain.memories.journal.base import Journal
 from agent_brain.result import Result
-from agent_brain.workers.event_log import LogState, LogWriter, RunEvent, log_key, read_rows
-from agent_brain.workers.outcome import unbegun
+from agent_brain.workers.event_log import RunEvent, RunLog, log_key, read_rows
 from agent_brain.workers.part import Part, workflow_id
-from agent_brain.workers.workflows import Status, Workflow, Workflows
+from agent_brain.workers.workflows import Status, Workflow, Workflows, unbegun
 
 if TYPE_CHECKING:
     from agent_brain.workers.queue import RunQueue
@@ -121,10 +121,8 @@ class QueuedRun:
             return replace(result, stop_reason=StopReason.CANCELLED)
         return result
 
-    async def _log(self) -> LogState:
-        log = LogWriter(self._journal, self._log_key)
-        await log.open()
-        return log.state
+    async def _log(self) -> RunLog:
+        return await RunLog(self._journal, self._log_key).open()
 
     async def last_event(self) -> int:
         """Return the number of the last event, 0 if there is none."""
@@ -181,7 +179,7 @@ class QueuedRun:
             RunNotFoundError: The run was deleted.
         """
         if await self.status() != "waiting":
-            await self._ask(self._workflows.stop)
+            await self._ask(partial(self._workflows.mark, stop=True))
 
     async def cancel(self) -> None:
         """Cancel the run: at once if no worker does it yet, else within about a second.
@@ -195,7 +193,7 @@ class QueuedRun:
         await self._ask(self._workflows.cancel)
         found = await self._latest()
         if found.status == "waiting":
-            await self._workflows.discard(found.id)
+            await self._workflows.mark(found.id, cancel=True)
 
     async def _ask(self, order: Any) -> None:
         asked = ""

@@ -1,22 +1,91 @@
-"""Connect to the database of a queue, and start and end DBOS in a worker. All of it blocks."""
+"""DBOS: connect to the database of a queue, start and end it in a worker. All of it blocks.
+
+Needs the extra ``dbos``, so this module is imported when it is needed.
+"""
 
 from __future__ import annotations
 
+import json
+import logging
 import math
 import sqlite3
+import time
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agent_brain.common.secrets import scrub
+from agent_brain.common.extras import extra
+from agent_brain.common.secrets import get_logger, scrub
 from agent_brain.errors import QueueError
 from agent_brain.workers.workflows import RUN, SCHEDULED
 
 if TYPE_CHECKING:
-    from dbos import DBOSClient
-
     from agent_brain.workers.queue import RunQueue
     from agent_brain.workers.worker import Worker
+
+with extra("dbos", QueueError):
+    from dbos import DBOS, DBOSClient, Serializer
+    from dbos import error as dbos_errors
+    from sqlalchemy import Engine, event
+
+SCHEMA = "agent_brain_queue"
+NOT_OURS = "outcome was not recorded: the workflow is no longer owned by this execution"
+log = get_logger(__name__)
+
+
+class PlainJson(Serializer):
+    """Stores JSON: what DBOS does by default, pickles, are programs."""
+
+    def serialize(self, data: Any) -> str:
+        """Return data as JSON."""
+        return json.dumps(data, default=str, separators=(",", ":"))
+
+    def deserialize(self, serialized_data: str) -> Any:
+        """Return the data."""
+        return json.loads(serialized_data)
+
+    def name(self) -> str:
+        """Return what identifies the format in the database."""
+        return "json"
+
+
+def _unixepoch(moment: str) -> float | None:
+    """Return the seconds since 1970 of a moment: ``unixepoch('subsec')`` is that of now."""
+    if moment == "subsec":
+        return int(time.time() * 8) / 8  # a thousand times it, which DBOS stores, is whole
+    with closing(sqlite3.connect(":memory:")) as database:
+        seconds: float | None = database.execute("SELECT unixepoch(?)", (moment,)).fetchone()[0]
+        return seconds
+
+
+if sqlite3.sqlite_version_info < (3, 42):  # which answers 'subsec', as DBOS uses it, with NULL
+
+    @event.listens_for(Engine, "connect")
+    def _add_unixepoch(connection: object, record: object) -> None:
+        if isinstance(connection, sqlite3.Connection):
+            connection.create_function("unixepoch", 1, _unixepoch)
+
+
+class _ToOurLog(logging.Handler):
+    """Passes records on to the log of the library, which hides secrets."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Pass a record on; that a run was cancelled or taken over is not a fault."""
+        text, error = record.getMessage(), record.exc_info and record.exc_info[1]
+        if NOT_OURS in text or isinstance(error, dbos_errors.DBOSAwaitedWorkflowCancelledError):
+            log.info("DBOS: %s", text)
+        else:
+            log.log(record.levelno, "DBOS: %s", text, exc_info=record.exc_info)
+
+
+def route_log() -> None:
+    """Send what DBOS logs to the log of the library; DBOS then makes no handler of its own."""
+    theirs = logging.getLogger("dbos")
+    if not any(isinstance(handler, _ToOurLog) for handler in theirs.handlers):
+        theirs.addHandler(_ToOurLog())
+    theirs.propagate = False
+    theirs.setLevel(logging.WARNING)
+
 
 PATIENCE = 30.0  # seconds to wait for others that use a file
 CONNECTIONS = 10  # of a worker to the database, for DBOS
@@ -28,8 +97,6 @@ def connect(url: str, name: str) -> DBOSClient:
     Raises:
         QueueError: The database cannot be used, or DBOS is not installed.
     """
-    from agent_brain.workers.dbos_setup import DBOS, SCHEMA, DBOSClient, PlainJson, route_log
-
     route_log()
     try:
         if url.startswith("sqlite:///"):
@@ -60,8 +127,6 @@ def launch(queue: RunQueue, worker: Worker, client: DBOSClient, name: str) -> No
     Raises:
         QueueError: The process uses DBOS already, or the database cannot be used.
     """
-    from agent_brain.workers.dbos_setup import DBOS, SCHEMA, PlainJson
-
     _register(queue, client)
     DBOS(
         config={
@@ -142,6 +207,4 @@ def end(seconds: float) -> None:
     Args:
         seconds: How long to wait for them, before they are given up.
     """
-    from agent_brain.workers.dbos_setup import DBOS
-
     DBOS.destroy(destroy_registry=True, workflow_completion_timeout_sec=math.ceil(seconds) + 5)

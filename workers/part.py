@@ -1,20 +1,64 @@
-"""What a workflow is given: a run, or the next part of one."""
+"""What a workflow is given: a run, or the next part of one; and when runs are submitted."""
 
 from __future__ import annotations
 
 import hashlib
 from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote, unquote
+from zoneinfo import ZoneInfo
 
 from pydantic import JsonValue, TypeAdapter
 
-from agent_brain.common.text import clean_json
-from agent_brain.memories.message import Message, as_message
+from agent_brain.common.extras import extra
+from agent_brain.common.text import clean, clean_json, to_json_data
+from agent_brain.errors import QueueError
+from agent_brain.memories.message import Message, Role, as_message
 from agent_brain.memories.store.session import session_key
 
+MAX_NAME = 200  # characters
 SHORTEST = 0.5  # seconds that a part waits for its turn before it asks again
 LONGEST = 30.0
+
+
+def checked_name(what: str, name: object) -> str:
+    """Return the name of a session, a tenant or a run.
+
+    Raises:
+        QueueError: It is not a text of 1 to 200 characters that can be stored.
+    """
+    if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME or clean(name) != name:
+        raise QueueError(f"{what}={name!r:.100}: give a text of 1 to {MAX_NAME} characters")
+    return name
+
+
+def checked_label(what: str, name: object) -> str:
+    """Return a name that the database of the queue stores as it is.
+
+    Raises:
+        QueueError: It is not a text of 1 to 200 characters, or has a null character.
+    """
+    if "\0" in checked_name(what, name):
+        raise QueueError(f"{what}={name!r:.100}: give a text without null characters")
+    return str(name)
+
+
+def task_data(task: str | Message) -> JsonValue:
+    """Return a task as JSON.
+
+    Raises:
+        QueueError: It is empty, or neither a text nor a message of a user.
+    """
+    given: object = task
+    if not isinstance(given, str | Message):
+        raise QueueError(f"The task is a text or a Message, not {type(given).__name__}")
+    goal = as_message(given)
+    if goal.role is not Role.USER:
+        raise QueueError(f"The task is a message of the user, not of role {goal.role.value!r}")
+    if not goal.content.strip() and not goal.attachments:
+        raise QueueError("The task is empty: say what is to be done")
+    return clean(given) if isinstance(given, str) else to_json_data(given)
 
 
 def run_key(id: str, tenant: str | None) -> str:  # noqa: A002 - what it is
@@ -177,3 +221,52 @@ class Part:
 
 
 _ADAPTER = TypeAdapter(Part)
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """When a run is submitted, and which one.
+
+    Attributes:
+        cron: When.
+        timezone: The time zone.
+        run: The run, with the name of the schedule as its ID; its session is empty where each run
+            has a new one.
+    """
+
+    cron: str
+    timezone: str
+    run: Part
+
+
+def checked_schedule(schedule: Schedule) -> Schedule:
+    """Return a schedule that DBOS will take.
+
+    Raises:
+        QueueError: It is wrong, or DBOS is not installed.
+    """
+    with extra("dbos", QueueError):
+        from croniter import croniter
+
+    run = schedule.run
+    checked_label("name", run.id)
+    if run.tenant is not None:
+        checked_name("tenant", run.tenant)
+    if not isinstance(schedule.cron, str) or not croniter.is_valid(
+        schedule.cron, second_at_beginning=True
+    ):
+        raise QueueError(
+            f"cron={schedule.cron!r} is not a schedule: write minute, hour, day, month and "
+            "weekday, such as '0 3 * * *'"
+        )
+    try:
+        croniter(schedule.cron, datetime.now(UTC), second_at_beginning=True).get_next()
+    except ValueError as error:
+        raise QueueError(f"cron={schedule.cron!r} names no time that ever comes") from error
+    try:
+        ZoneInfo(schedule.timezone)
+    except Exception as error:
+        raise QueueError(
+            f"timezone={schedule.timezone!r} is not known: write one such as 'Europe/Berlin'"
+        ) from error
+    return schedule

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack, suppress
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, cast
 
@@ -17,6 +17,8 @@ from agent_brain.memories.base import Memory
 from agent_brain.memories.control import Control
 from agent_brain.memories.errors import JournalDamagedError, JournalError, LeaseLostError
 from agent_brain.memories.journal.base import LEASE, Journal
+from agent_brain.memories.journal.entry import Entry
+from agent_brain.memories.journal.lease import Lease
 from agent_brain.result import Result
 from agent_brain.run import Run
 from agent_brain.serving.users import UserLike, user_of
@@ -27,12 +29,66 @@ from agent_brain.states.events import (
     RunFinished,
     StateEntered,
 )
-from agent_brain.workers.event_log import LogWriter, log_key
-from agent_brain.workers.flushing_journal import FlushingJournal
-from agent_brain.workers.one_error import one_error
-from agent_brain.workers.outcome import Outcome, unbegun
+from agent_brain.workers.event_log import RunLog, kept_calls, log_key, missing_exit, undone
 from agent_brain.workers.part import Part
-from agent_brain.workers.restart import kept_calls, missing_exit, undone
+from agent_brain.workers.workflows import Outcome, unbegun
+
+
+@contextmanager
+def one_error() -> Iterator[None]:
+    """Raise the first error of a group instead of the group."""
+    try:
+        yield
+    except BaseExceptionGroup as several:
+        error: BaseException = several
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        raise error from None
+
+
+@Journal.register
+class FlushingJournal:
+    """Another journal, which is used for everything.
+
+    Attributes:
+        closed: Whether it stores nothing any more, as if the process had ended.
+
+    Args:
+        inner: The other journal. Its creator closes it.
+        flush: Called before an entry that completes a step is stored.
+        lease: How long leases last, in seconds.
+    """
+
+    def __init__(
+        self, inner: Journal, flush: Callable[[], Awaitable[None]], *, lease: float
+    ) -> None:
+        self._lease = lease
+        self.closed = False
+        self._inner = inner
+        self._flush = flush
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    async def append(self, session: str, entries: Sequence[Entry], **options: Any) -> int:
+        """See :meth:`Journal.append`."""
+        if any(entry.kind == "step" for entry in entries):
+            await self._flush()
+        if self.closed:  # perhaps as another flush, for which this one waited, has failed
+            raise LeaseLostError("Another worker continues the run", session=session)
+        return await self._inner.append(session, entries, **options)
+
+    async def acquire(self, session: str, *, wait: float = 0) -> Lease:
+        """See :meth:`Journal.acquire`."""
+        return await self._inner.acquire(session, seconds=self._lease, wait=wait)
+
+    async def aclose(self) -> None:
+        """Do nothing: who made the other journal closes it."""
+
+    def same_as(self, other: Journal) -> bool:
+        """See :meth:`Journal.same_as`."""
+        return self._inner.same_as(getattr(other, "_inner", other))
+
 
 FLUSH_EVERY = 0.05  # seconds
 MAX_STARTS = 10  # of a run by workers that end, without a step between them
@@ -73,14 +129,14 @@ class Performance:
     _run: Run[Any] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        self._log = LogWriter(self.journal, log_key(self.part.id, self.part.tenant))
+        self._log = RunLog(self.journal, log_key(self.part.id, self.part.tenant))
         self._writing = anyio.Lock()
         self._journal = FlushingJournal(self.journal, self._flush, lease=self.lease)
 
     @property
     def begun(self) -> bool:
         """Whether a worker has begun the run."""
-        return self.started or self._log.state.last > 0
+        return self.started or self._log.last > 0
 
     def stop(self) -> None:
         """Stop the run after its step."""
@@ -114,7 +170,7 @@ class Performance:
         """
         part = self.part
         await self._log.open()
-        known = self._log.state.outcome(part.first)
+        known = self._log.outcome(part.first)
         if known is not None:  # the process ended before the queue knew, or passed it on twice
             return known
         async with AsyncExitStack() as stack:
@@ -135,38 +191,39 @@ class Performance:
 
     async def _continue(self, memory: Memory) -> Outcome:
         """Begin or continue the run in the memory of its session."""
-        part, control, state = self.part, memory.control, self._log.state
+        part, control, log = self.part, memory.control, self._log
         ended = control.status not in ("running", "waiting")
-        was_deleted = ended and not (state.last or state.starts)  # and its ID is used again
+        was_deleted = ended and not (log.last or log.starts)  # and its ID is used again
         mine = control.run_id == part.run_id and not was_deleted
         if part.wakes and not mine:  # another run has begun while it slept
             return Outcome.of(unbegun(part.key, StopReason.CANCELLED))
-        if not mine and (state.last or part.resumes):
+        if not mine and (log.last or part.resumes):
             return Outcome.failed(
                 ResumeError(
                     f"Another run has begun in session {part.session!r}: run {part.id!r} cannot "
                     "be continued"
                 )
             )
-        if state.starts >= MAX_STARTS:
+        if log.starts >= MAX_STARTS:
             return Outcome.failed(
                 ResumeError(
-                    f"{state.starts} workers have ended while they did one step of run "
+                    f"{log.starts} workers have ended while they did one step of run "
                     f"{part.id!r}, in state {control.state!r}: it is not tried again. Find out "
                     "what ends them, then resume it"
                 )
             )
-        await self._log.begin(part.number)
+        await log.begin(part.number)
         if not mine:
             if self.on_discard is not None and control.run_id and control.status == "waiting":
                 await self.on_discard(control.run_id)
-            self._log.start(part.number, [])
+            log.start(part.number, [])
             run = self.brain.over(memory).stream(part.goal(), deps=self.deps)
             run.run_id = part.key
             return await self._drive(run, memory)
         decisions: dict[str, Any] = {}
-        if part.resumes and not state.has_started(part.first) and control.status != "running":
-            self._log.start(part.number, [])
+        taken_in = max(log.started, default=-1) >= part.first
+        if part.resumes and not taken_in and control.status != "running":
+            log.start(part.number, [])
             decisions = dict(part.decisions or {})
         else:
             self._repair(control)
@@ -177,13 +234,11 @@ class Performance:
 
     def _repair(self, control: Control) -> None:
         """Bring the events of an interrupted run to where the run stands."""
-        state = self._log.state
-        ended = missing_exit(state.counting, control)
-        if ended is None:
-            self._log.start(self.part.number, undone(state.counting))
-        else:
-            self._log.start(self.part.number, [])
-            self._log.add(ended)
+        log = self._log
+        ended = missing_exit(log.counting, control)
+        log.start(self.part.number, undone(log.counting) if ended is None else [])
+        if ended is not None:
+            log.add(ended)
 
     async def _unreported(self, memory: Memory) -> Result[Any] | None:
         """Return the result of a run that had ended before the queue knew."""
@@ -242,7 +297,7 @@ class Performance:
                         continue
                     self._log.add(event)
                     if pending and type(event) is StateEntered:
-                        for kept in kept_calls(self._log.state.counting, pending, event.at):
+                        for kept in kept_calls(self._log.counting, pending, event.at):
                             self._log.add(kept)
                         pending = {}
         except Exception as error:

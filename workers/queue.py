@@ -20,6 +20,7 @@ from agent_brain.common.errors import EventLoopError
 from agent_brain.common.litellm import connections
 from agent_brain.common.secrets import scrub as hide
 from agent_brain.common.suggest import did_you_mean
+from agent_brain.common.values import check_count
 from agent_brain.errors import QueueError
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.journal.opening import open_journal
@@ -27,12 +28,16 @@ from agent_brain.memories.journal.postgres.journal import PostgresJournal
 from agent_brain.memories.journal.ram import RamJournal
 from agent_brain.memories.message import Message
 from agent_brain.workers.client import QueueClient
-from agent_brain.workers.launch import connect
 from agent_brain.workers.liveness import Liveness, worker_name
-from agent_brain.workers.one_error import one_error
-from agent_brain.workers.part import Part
-from agent_brain.workers.schedules import Schedule, checked_schedule
-from agent_brain.workers.submitting import checked_label, checked_name, task_data
+from agent_brain.workers.part import (
+    Part,
+    Schedule,
+    checked_label,
+    checked_name,
+    checked_schedule,
+    task_data,
+)
+from agent_brain.workers.performing import one_error
 from agent_brain.workers.worker import Worker
 from agent_brain.workers.workflows import Workflows
 
@@ -106,7 +111,7 @@ class RunQueue:
     ) -> None:
         self.brains = _checked_brains(brains)
         for what, number in (("at_once", at_once), ("per_tenant", per_tenant), ("in_all", in_all)):
-            _check_count(what, number, optional=what != "at_once")
+            check_count(QueueError, what, number, optional=what != "at_once")
         if not isinstance(version, str) or not version.strip():
             raise QueueError(f"version={version!r}: give a text that is not empty")
         if isinstance(continues, str) or version in continues:
@@ -265,6 +270,8 @@ class RunQueue:
     async def _open(self) -> AsyncIterator[tuple[Workflows, Journal]]:
         if current_async_library() != "asyncio":
             raise EventLoopError("A RunQueue needs asyncio: DBOS does not run on other event loops")
+        from agent_brain.workers.launch import connect
+
         async with AsyncExitStack() as stack:
             journal = self.journal_place
             if not isinstance(journal, Journal):
@@ -297,12 +304,6 @@ def _checked_brains(brains: Mapping[str, Brain[Any]]) -> dict[str, Brain[Any]]:
             )
         brain.memory_for("a session", journal=RamJournal())  # raises what is wrong now
     return dict(brains)
-
-
-def _check_count(what: str, number: object, *, optional: bool) -> None:
-    if (number is None and optional) or (type(number) is int and number >= 1):
-        return
-    raise QueueError(f"{what}={number!r}: give a whole number from 1")
 
 
 def _url_of(place: str | PathLike[str]) -> tuple[str, bool]:

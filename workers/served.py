@@ -30,8 +30,7 @@ from agent_brain.serving.sessions import SessionKey, Sessions, owner_of
 from agent_brain.states.events import AgentEvent, Position, RunFailed, RunFinished
 from agent_brain.workers.client import QueueClient
 from agent_brain.workers.handle import QueuedRun
-from agent_brain.workers.part import run_key
-from agent_brain.workers.submitting import task_data
+from agent_brain.workers.part import run_key, task_data
 
 if TYPE_CHECKING:
     from agent_brain.workers.queue import RunQueue

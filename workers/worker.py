@@ -24,12 +24,10 @@ from agent_brain.memories.errors import (
     LeaseLostError,
 )
 from agent_brain.memories.journal.base import Journal
-from agent_brain.workers.launch import end, launch
 from agent_brain.workers.liveness import Liveness
-from agent_brain.workers.outcome import Outcome, unbegun
 from agent_brain.workers.part import LONGEST, Part
 from agent_brain.workers.performing import Performance
-from agent_brain.workers.workflows import Workflow, Workflows
+from agent_brain.workers.workflows import Outcome, Workflow, Workflows, unbegun
 
 if TYPE_CHECKING:
     from agent_brain.workers.queue import RunQueue
@@ -73,6 +71,8 @@ class Worker:
         Raises:
             WorkerLostError: Others have taken this worker for dead.
         """
+        from agent_brain.workers.launch import launch
+
         await self._liveness.begin()
         try:
             async with BlockingPortal() as self._portal:
@@ -94,6 +94,8 @@ class Worker:
 
     async def _shut_down(self, grace: float) -> None:
         """Take no more runs; end those under way after their step, or after ``grace`` seconds."""
+        from agent_brain.workers.launch import end
+
         self._stopping = True
         for performance in [*self._active.values()]:
             performance.hand_back()
@@ -194,7 +196,7 @@ class Worker:
             if found.wakes and found.active:  # it sleeps, or was woken just now
                 await self._workflows.cancel(found.id)
             elif found.status == "waiting":
-                await self._workflows.discard(found.id)
+                await self._workflows.mark(found.id, cancel=True)
 
     async def _do(self, performance: Performance, own: Workflow) -> Outcome:
         part = performance.part
@@ -301,4 +303,4 @@ class Worker:
             if found.part is not None:
                 following = found.part.following(since=found.since, begun=True)
                 await self._workflows.enqueue(following, version=self._queue.version)
-                await self._workflows.withdraw(found.id)
+                await self._workflows.client.cancel_workflow_async(found.id)

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from anyio import to_thread
+from pydantic import JsonValue, TypeAdapter
 
-from agent_brain.workers.outcome import Outcome
+from agent_brain.common.secrets import scrub
+from agent_brain.common.text import clean, to_json_data
+from agent_brain.limits import WAITING, StopReason
+from agent_brain.nets.net import Net
+from agent_brain.result import Result, empty_result
+from agent_brain.states.usage import Usage
 from agent_brain.workers.part import Part, workflow_id
 
 if TYPE_CHECKING:
     from dbos import DBOSClient, WorkflowStatus
 
+_RESULT = TypeAdapter(Result[Any])
 RUN = "agent_brain.run"  # the names of the workflows
 SCHEDULED = "agent_brain.scheduled"
 ACTIVE = ("ENQUEUED", "PENDING", "DELAYED")
 MANY = 16  # parts that are looked up at once
-
 Status: TypeAlias = Literal["queued", "running", "waiting", "ended", "failed", "cancelled"]
 _STATUS: dict[str, Status] = {
     "ENQUEUED": "queued",
@@ -28,6 +34,83 @@ _STATUS: dict[str, Status] = {
     "PENDING": "running",
     "CANCELLED": "cancelled",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a part of a run came to.
+
+    Attributes:
+        kind: ``"ended"`` with a result, ``"failed"`` with an error, or ``"passed_on"``: the next
+            part continues.
+        result: The result of the run, as JSON.
+        error: The class and the text of the error.
+        output_class: The name of the class of the result's output.
+    """
+
+    kind: Literal["ended", "failed", "passed_on"]
+    result: dict[str, Any] | None = None
+    error: dict[str, str] | None = None
+    output_class: str | None = None
+
+    @classmethod
+    def of(cls, result: Result[Any]) -> Outcome:
+        """Return the outcome of a run that has ended."""
+        name = None if result.output is None else type(result.output).__name__
+        return cls("ended", result=to_json_data(result), output_class=name)
+
+    @classmethod
+    def failed(cls, error: BaseException) -> Outcome:
+        """Return the outcome of a run that raised ``error``."""
+        text = clean(scrub(str(error)))
+        return cls("failed", error={"type": type(error).__name__, "message": text})
+
+    @property
+    def waits(self) -> bool:
+        """Whether the run waits for a person."""
+        return self.result is not None and self.result["stop_reason"] in WAITING
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the run was cancelled."""
+        return self.result is not None and self.result["stop_reason"] == StopReason.CANCELLED
+
+    @property
+    def wake_at(self) -> datetime | None:
+        """When the run is to be continued, if it sleeps, or a branch of it does."""
+        if self.result is None or self.result["stop_reason"] not in (StopReason.SLEEPING, *WAITING):
+            return None
+        wake_at = self.result.get("wake_at")
+        return None if wake_at is None else datetime.fromisoformat(wake_at)
+
+    def to_result(self, net: Net | None = None) -> Result[Any]:
+        """Return the result.
+
+        Args:
+            net: The net of the run, which makes its output of the JSON; None returns the JSON.
+        """
+        result = _RESULT.validate_python(self.result)
+        if net is None:
+            return result
+        return replace(result, output=net.restore_output(result.output, self.output_class))
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return it as JSON values."""
+        found: dict[str, JsonValue] = _ADAPTER.dump_python(self, mode="json")
+        return found
+
+    @classmethod
+    def from_json(cls, data: object) -> Outcome:
+        """Read what :meth:`to_json` returned."""
+        return _ADAPTER.validate_python(data)
+
+
+def unbegun(key: str, reason: StopReason) -> Result[Any]:
+    """Return the result of a run that was ended before it began."""
+    return empty_result(key, reason, Usage(cost=0.0, requests=0))
+
+
+_ADAPTER = TypeAdapter(Outcome)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +209,7 @@ class Workflow:
         )
 
 
+@dataclass(frozen=True)
 class Workflows:
     """The workflows of one queue.
 
@@ -135,24 +219,18 @@ class Workflows:
         searchable: Whether attributes can be searched: in PostgreSQL.
     """
 
-    def __init__(self, client: DBOSClient, queue: str, *, searchable: bool) -> None:
-        self.client = client
-        self.queue = queue
-        self._searchable = searchable
+    client: DBOSClient
+    queue: str
+    searchable: bool
 
     async def enqueue(
         self, part: Part, *, version: str | None = None, delay: float | None = None
     ) -> bool:
         """Enqueue a part; return whether there was none of its ID."""
-        from agent_brain.workers.dbos_setup import dbos_errors
+        from dbos import error as dbos_errors
 
-        attributes: dict[str, Any] = {"session": part.mark}
-        if part.since is not None:
-            attributes["since"] = part.since
-        if part.wakes:
-            attributes["wakes"] = True
-        if part.asks:
-            attributes["asks"] = True
+        about = {"since": part.since, "wakes": part.wakes, "asks": part.asks}
+        attributes = {name: value for name, value in about.items() if value}
         options: dict[str, Any] = {
             "workflow_name": RUN,
             "queue_name": self.queue,
@@ -160,7 +238,7 @@ class Workflows:
             "workflow_id_reuse_policy": "reject",
             "queue_partition_key": part.partition,
             "authenticated_user": part.mark,
-            "attributes": attributes,
+            "attributes": {"session": part.mark, **attributes},
         }
         if version is not None:
             options["app_version"] = version
@@ -193,7 +271,7 @@ class Workflows:
 
     async def active_in(self, mark: str) -> list[Workflow]:
         """Return the workflows of a session that have not ended."""
-        where = {"attributes": {"session": mark}} if self._searchable else {"user": mark}
+        where = {"attributes": {"session": mark}} if self.searchable else {"user": mark}
         return await self._list(whole=False, status=[*ACTIVE], name=RUN, **where)
 
     async def running(self) -> list[Workflow]:
@@ -230,7 +308,8 @@ class Workflows:
 
     async def cancel(self, id: str) -> None:  # noqa: A002 - what it is
         """Cancel a workflow, unless it has ended."""
-        await self.discard(id)  # also for a worker that takes it over or passes it on just now
+        # Also for a worker that takes it over or passes it on just now.
+        await self.mark(id, cancel=True)
         await self.client.cancel_workflow_async(id)
 
     async def cancel_if_cancelled(self, id: str, next: str) -> None:  # noqa: A002 - what it is
@@ -239,19 +318,12 @@ class Workflows:
         if found and found[0].discarded:
             await self.cancel(next)
 
-    async def discard(self, id: str) -> None:  # noqa: A002 - what it is
-        """Let a workflow count as cancelled, if its run waits for a person."""
-        await self._mark(id, {"cancel": True})
+    async def mark(self, id: str, **marks: bool) -> None:  # noqa: A002 - what it is
+        """Mark a workflow.
 
-    async def withdraw(self, id: str) -> None:  # noqa: A002 - what it is
-        """End a workflow whose next part is enqueued."""
-        await self.client.cancel_workflow_async(id)
-
-    async def stop(self, id: str) -> None:  # noqa: A002 - what it is
-        """Ask the worker of a workflow to stop it after its step."""
-        await self._mark(id, {"stop": True})
-
-    async def _mark(self, id: str, marks: dict[str, Any]) -> None:  # noqa: A002 - what it is
+        ``cancel`` lets it count as cancelled, if its run waits for a person; ``stop`` asks its
+        worker to stop it after its step.
+        """
         update = partial(self.client.update_workflow_attributes, id, marks, merge=True)
         await to_thread.run_sync(update)
 

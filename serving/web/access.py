@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Iterable, Mapping
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 
 from starlette.datastructures import Headers
 from starlette.middleware.cors import CORSMiddleware
@@ -16,20 +19,85 @@ from starlette.websockets import WebSocketClose
 from agent_brain.common.aio import maybe_await
 from agent_brain.common.secrets import get_logger
 from agent_brain.errors import BrainDefinitionError
-from agent_brain.serving.access import bearer_token, check_token
-from agent_brain.serving.caller import SECRET_HEADERS, Caller
-from agent_brain.serving.web.cookies import NAME, SECONDS
-from agent_brain.serving.web.errors import as_http_error, error_response
-from agent_brain.serving.web.requests import HttpError, caller_of, settings_of
-from agent_brain.serving.web.settings import WebSettings
-from agent_brain.serving.web.throttle import Throttle
+from agent_brain.serving.access import SECRET_HEADERS, Caller, bearer_token, check_token
+from agent_brain.serving.web.requests import (
+    HttpError,
+    as_http_error,
+    caller_of,
+    error_response,
+    path_of,
+    settings_of,
+)
+from agent_brain.serving.web.settings import COOKIE, COOKIE_SECONDS, WebSettings
 
+MAX_CLIENTS = 10_000  # whose rates are remembered
 logger = get_logger(__name__)
-
 HEALTH = ("/healthz", "/readyz")  # not limited: whoever watches the server must know
 OPEN_TO_ALL = (*HEALTH, "/", "/info", "/openapi.json")
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(:\d+)?")
 REFUSED = 4401  # WebSocket close codes from 4000 are the application's
+
+
+@dataclass(eq=False, repr=False)
+class Throttle:
+    """Limits on the requests of each client per minute and at once, and on those at once in all.
+
+    A client may send ``per_minute`` requests at once when it was quiet (a token bucket).
+
+    Args:
+        per_minute: Requests of one client per minute; None for no limit.
+        at_once: Requests in progress; None for no limit.
+        at_once_each: Requests of one client in progress; None for no limit.
+        clock: Returns seconds.
+    """
+
+    per_minute: float | None
+    at_once: int | None
+    at_once_each: int | None = None
+    clock: Callable[[], float] = time.monotonic
+    # What is left to each, and when that was so.
+    _buckets: OrderedDict[str, tuple[float, float]] = field(default_factory=OrderedDict)
+    _active: Counter[str] = field(default_factory=Counter)  # requests in progress of each client
+    _total: int = 0
+
+    def enter(self, client: str) -> None:
+        """Count a request of ``client``; :meth:`leave` ends it.
+
+        Raises:
+            HttpError: Too many requests (429), or the server is full (503).
+        """
+        if self.at_once is not None and self._total >= self.at_once:
+            message = "The server handles as many requests as it may: try again later"
+            raise HttpError(503, "overloaded", message, {"retry-after": "1"})
+        if self.at_once_each is not None and self._active[client] >= self.at_once_each:
+            message = f"You have {self.at_once_each} requests in progress: end one of them first"
+            raise HttpError(429, "rate_limited", message, {"retry-after": "1"})
+        if self.per_minute is not None:
+            self._take(client, self.per_minute)
+        self._active[client] += 1
+        self._total += 1
+
+    def leave(self, client: str) -> None:
+        """Note that a request of ``client`` has ended."""
+        self._total -= 1
+        self._active[client] -= 1
+        if not self._active[client]:
+            del self._active[client]
+
+    def _take(self, client: str, per_minute: float) -> None:
+        now = self.clock()
+        most = max(1.0, per_minute)
+        left, at = self._buckets.get(client, (most, now))
+        left = min(most, left + (now - at) * per_minute / 60)
+        if left < 1:
+            self._buckets[client] = (left, now)
+            wait = max(1, round((1 - left) * 60 / per_minute))
+            message = f"More than {per_minute:g} requests a minute: wait {wait} seconds"
+            raise HttpError(429, "rate_limited", message, {"retry-after": str(wait)})
+        self._buckets[client] = (left - 1, now)
+        self._buckets.move_to_end(client)
+        if len(self._buckets) > MAX_CLIENTS:
+            self._buckets.popitem(last=False)
 
 
 def checked_tokens(
@@ -68,7 +136,7 @@ class Access:
             self._check_head(scope)
             scope["agent_brain"] = self._settings
             scope["agent_brain.caller"] = caller = await self._check(connection)
-            if path_of(connection) in HEALTH:
+            if path_of(connection.scope) in HEALTH:
                 await self._app(scope, receive, send)
                 return
             client = caller.user or _address(connection)
@@ -78,7 +146,7 @@ class Access:
                 as_http_error(error)  # logs what is not an error of the library
                 await WebSocketClose(REFUSED)(scope, receive, send)
             else:
-                await error_response(error, path_of(connection))(scope, receive, send)
+                await error_response(error, path_of(connection.scope))(scope, receive, send)
             return
         try:
             await self._app(scope, receive, send)
@@ -108,7 +176,7 @@ class Access:
             raise
 
     def _check_origin(self, connection: HTTPConnection) -> None:
-        if path_of(connection) in HEALTH:  # whoever watches the server may know no name of it
+        if path_of(connection.scope) in HEALTH:  # whoever watches the server may know no name of it
             return
         headers = connection.headers
         host = _host(headers.get("host", ""))
@@ -149,18 +217,12 @@ class Access:
         return Caller(found[0], headers=headers)
 
 
-def path_of(connection: HTTPConnection) -> str:
-    """Return the path below that at which the application is mounted."""
-    path: str = connection.scope["path"]
-    return path.removeprefix(connection.scope.get("root_path", ""))
-
-
 def _address(connection: HTTPConnection) -> str:
     return connection.client.host if connection.client else ""
 
 
 def _is_open(connection: HTTPConnection) -> bool:
-    path = path_of(connection)
+    path = path_of(connection.scope)
     return connection.scope["type"] == "http" and (path in OPEN_TO_ALL or path.startswith("/page/"))
 
 
@@ -184,9 +246,9 @@ async def log_in(request: Request) -> Response:
     """Set a cookie with which the browser may read the events of the caller's sessions."""
     response = Response(status_code=204)
     response.set_cookie(
-        NAME,
+        COOKIE,
         settings_of(request).cookies.make(caller_of(request)),
-        max_age=SECONDS,
+        max_age=COOKIE_SECONDS,
         path=request.scope.get("root_path") or "/",
         secure=request.url.scheme == "https",
         httponly=True,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import secrets
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 
@@ -11,10 +13,11 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agent_brain.common.request_id import request_id
 from agent_brain.errors import AgentBrainError, BrainDefinitionError
-from agent_brain.serving.caller import Caller
+from agent_brain.serving.access import Caller
 from agent_brain.serving.sessions import Sessions
 from agent_brain.serving.web import about, ag_ui, routes, steps, users, vercel, websocket
 from agent_brain.serving.web.access import (
@@ -23,14 +26,44 @@ from agent_brain.serving.web.access import (
     checked_hosts,
     checked_tokens,
     log_in,
-    path_of,
 )
-from agent_brain.serving.web.cookies import Cookies
-from agent_brain.serving.web.errors import error_response
 from agent_brain.serving.web.openai import endpoints as openai
-from agent_brain.serving.web.request_ids import RequestIds
-from agent_brain.serving.web.requests import HttpError
-from agent_brain.serving.web.settings import Identify, ServerLimits, WebSettings
+from agent_brain.serving.web.requests import HttpError, error_response, path_of
+from agent_brain.serving.web.settings import Cookies, Identify, ServerLimits, WebSettings
+
+HEADER = b"x-request-id"
+STARTS = ("http.response.start", "websocket.accept", "websocket.http.response.start")
+_ACCEPTED = re.compile(rb"[A-Za-z0-9._~:/+=@-]{1,128}")  # safe in logs and in headers
+
+
+class RequestIds:
+    """Gives each request an ID: that of its header ``x-request-id`` if it has a plain one.
+
+    Args:
+        app: The application.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a request (ASGI)."""
+        if scope["type"] not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+            return
+        given = [value for name, value in scope["headers"] if name == HEADER]
+        kept = len(given) == 1 and _ACCEPTED.fullmatch(given[0])
+        own = given[0].decode() if kept else f"req_{secrets.token_hex(12)}"
+        request_id.set(own)  # not reset: an error is logged after this has returned
+
+        scope["agent_brain.send"] = send  # for chunks, which nobody in between has to see
+
+        async def send_with_id(message: Message) -> None:
+            if message["type"] in STARTS:
+                message["headers"] = [*message.get("headers", ()), (HEADER, own.encode())]
+            await send(message)
+
+        await self._app(scope, receive, send_with_id)
 
 
 def make_app(
@@ -126,11 +159,10 @@ def make_app(
 
 def _routes() -> list[BaseRoute]:
     return [
-        *routes.routes(),  # the first that fits answers: what is asked for most stands first
+        *(each.route for each in routes.ENDPOINTS),  # what is asked for most stands first
         *about.routes(),
         Route("/login", log_in, methods=["POST"]),
-        *steps.routes(),
-        *users.routes(),
+        *(each.route for each in (*steps.ENDPOINTS, *users.ENDPOINTS)),
         *websocket.routes(),
         *openai.routes(),
         *ag_ui.routes(),
@@ -139,11 +171,11 @@ def _routes() -> list[BaseRoute]:
 
 
 async def _answer(request: Request, error: Exception) -> Response:
-    return error_response(error)
+    return error_response(error, path_of(request.scope))
 
 
 async def _answer_unexpected(request: Request, error: Exception) -> Response:
-    response = error_response(error)
+    response = await _answer(request, error)
     response.headers["connection"] = "close"  # as the server does: Starlette raises the error again
     response.headers["x-request-id"] = request_id.get() or ""  # it is outside of RequestIds
     return response
@@ -154,6 +186,4 @@ async def _answer_http(request: Request, error: Exception) -> Response:
     kinds = {404: "not_found", 405: "method_not_allowed"}
     headers = dict(error.headers or {})
     kind = kinds.get(error.status_code, "http_error")
-    return error_response(
-        HttpError(error.status_code, kind, error.detail, headers), path_of(request)
-    )
+    return await _answer(request, HttpError(error.status_code, kind, error.detail, headers))

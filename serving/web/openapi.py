@@ -2,64 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Iterator
 from functools import cache
 from importlib.metadata import version
 from typing import Any
 
-from pydantic import BaseModel, TypeAdapter
-from starlette.routing import Route
+from pydantic import TypeAdapter
 
 from agent_brain.memories.message import Message
-from agent_brain.serving.web import routes as session_routes
-from agent_brain.serving.web import steps, users
-from agent_brain.serving.web.frames import NDJSON, SSE
+from agent_brain.serving.web import routes, steps, users
+from agent_brain.serving.web.requests import Endpoint
+from agent_brain.serving.web.responses import NDJSON, SSE
 from agent_brain.serving.web.settings import WebSettings
 from agent_brain.states.events import KINDS, AgentEvent
 
 REF = "#/components/schemas/{model}"
 Json = dict[str, Any]
-_BODIES: dict[Callable[..., Any], type[BaseModel]] = {
-    session_routes.create_session: session_routes.NewSession,
-    session_routes.rename_session: session_routes.RenameSession,
-    session_routes.start_run: session_routes.StartRun,
-    session_routes.resume_run: session_routes.ResumeRun,
-    session_routes.send_message: session_routes.SendMessage,
-    steps.fork_session: steps.ForkSession,
-    steps.branch_session: steps.BranchSession,
-    users.correct_fact: users.CorrectFact,
-    users.forget_user: users.Forget,
+ENDPOINTS = [*routes.ENDPOINTS, *steps.ENDPOINTS, *users.ENDPOINTS]
+CONTENT: Json = {
+    "application/json": {"schema": {"type": "object"}},
+    "image/svg+xml": {},
+    NDJSON: {"schema": {"$ref": REF.format(model="NumberedEvent")}},
+    SSE: {"schema": {"type": "string"}},
 }
-_STREAMS = (session_routes.start_run, session_routes.resume_run, session_routes.watch_events)
-_STATUS = {
-    session_routes.create_session: "201",
-    session_routes.delete_session: "204",
-    session_routes.stop_run: "202",
-    session_routes.cancel_run: "202",
-    session_routes.send_message: "202",
-    steps.fork_session: "201",
-    steps.branch_session: "201",
-}
-_NUMBER: Json = {"type": "integer", "minimum": 1}
-_QUERIES: dict[Callable[..., Any], Json] = {
-    session_routes.watch_events: {"after": {"type": "string"}},
-    session_routes.list_sessions: {
-        "limit": {**_NUMBER, "maximum": 200, "default": session_routes.LIMIT},
-        "after": {"type": "string"},
-        "search": {"type": "string"},
-    },
-    steps.list_steps: {
-        "before": _NUMBER,
-        "after": _NUMBER,
-        "limit": {**_NUMBER, "maximum": 200, "default": steps.LIMIT},
-    },
-    users.read_user: {
-        "limit": {**_NUMBER, "maximum": 500, "default": users.LIMIT},
-        "after": {"type": "string"},
-    },
-    steps.compare_sessions: {"with": {"type": "string"}, "step": _NUMBER, "with_step": _NUMBER},
-}
-_REQUIRED = {"with"}
 
 
 def describe_api(settings: WebSettings) -> Json:
@@ -80,63 +46,50 @@ def describe_api(settings: WebSettings) -> Json:
 
 def _paths() -> Json:
     paths: Json = {}
-    for route in (*session_routes.routes(), *steps.routes(), *users.routes()):
-        method = next(iter(sorted((route.methods or set()) - {"HEAD"}))).lower()
-        paths.setdefault(route.path, {})[method] = _operation(route)
+    for endpoint in ENDPOINTS:
+        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint)
     return paths
 
 
-def _operation(route: Route) -> Json:
-    endpoint = route.endpoint
-    summary = (endpoint.__doc__ or "").strip().partition("\n")[0]
+def _operation(endpoint: Endpoint) -> Json:
+    summary = (endpoint.handler.__doc__ or "").strip().partition("\n")[0]
     operation: Json = {
-        "operationId": endpoint.__name__,
+        "operationId": endpoint.handler.__name__,
         "summary": summary,
         "responses": {
-            _STATUS.get(endpoint, "200"): _success(endpoint),
+            str(endpoint.status): _success(endpoint),
             "default": {
                 "description": "What is wrong.",
                 "content": {"application/json": {"schema": {"$ref": REF.format(model="Error")}}},
             },
         },
     }
-    if parameters := _parameters(route):
+    if parameters := [*_parameters(endpoint)]:
         operation["parameters"] = parameters
-    if endpoint in _BODIES:
-        reference = {"$ref": REF.format(model=_BODIES[endpoint].__name__)}
+    if body := endpoint.models.get("body"):
+        reference = {"$ref": REF.format(model=body.__name__)}
         operation["requestBody"] = {"content": {"application/json": {"schema": reference}}}
     return operation
 
 
-def _parameters(route: Route) -> list[Json]:
-    found: list[Json] = [
-        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
-        for name in ("session", "step", "fact")
-        if f"{{{name}}}" in route.path
-    ]
-    if route.endpoint is session_routes.watch_events:
-        found.append({"name": "Last-Event-ID", "in": "header", "schema": {"type": "string"}})
-    return found + [
-        {"name": name, "in": "query", "required": name in _REQUIRED, "schema": schema}
-        for name, schema in _QUERIES.get(route.endpoint, {}).items()
-    ]
+def _parameters(endpoint: Endpoint) -> Iterator[Json]:
+    for name in re.findall(r"{(\w+)}", endpoint.path):
+        yield {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+    for name in endpoint.headers:
+        yield {"name": name, "in": "header", "schema": {"type": "string"}}
+    if query := endpoint.models.get("query"):
+        model = query.model_json_schema()
+        for name, schema in model["properties"].items():
+            required = name in model.get("required", ())
+            yield {"name": name, "in": "query", "required": required, "schema": schema}
 
 
-def _success(endpoint: Callable[..., Any]) -> Json:
-    if endpoint is session_routes.delete_session:
-        return {"description": "It is deleted."}
-    if endpoint is steps.draw_step:
-        return {"description": "An image.", "content": {"image/svg+xml": {}}}
-    if endpoint not in _STREAMS:
-        return {"description": "Done.", "content": {"application/json": {"schema": {}}}}
-    event = {"schema": {"$ref": REF.format(model="NumberedEvent")}}
-    content: Json = {SSE: {"schema": {"type": "string"}}, NDJSON: event}
-    if endpoint is not session_routes.watch_events:
-        content["application/json"] = {"schema": {"type": "object"}}
-    return {
-        "description": "The events as they come; the data of a server-sent event is an Event.",
-        "content": content,
-    }
+def _success(endpoint: Endpoint) -> Json:
+    if endpoint.status == 204:
+        return {"description": "Done."}
+    events = "The events as they come; the data of a server-sent event is an Event."
+    description = events if SSE in endpoint.media else "Done."
+    return {"description": description, "content": {kind: CONTENT[kind] for kind in endpoint.media}}
 
 
 _OTHER_EVENT: Json = {
@@ -159,8 +112,9 @@ def _schemas() -> Json:
     add("Event", TypeAdapter(AgentEvent).json_schema(ref_template=REF, mode="serialization"))
     schemas["Event"]["anyOf"].append(_OTHER_EVENT)
     add("Message", Message.model_json_schema(ref_template=REF, mode="serialization"))
-    for model in _BODIES.values():
-        add(model.__name__, model.model_json_schema(ref_template=REF))
+    for endpoint in ENDPOINTS:
+        if body := endpoint.models.get("body"):
+            add(body.__name__, body.model_json_schema(ref_template=REF))
     add(
         "NumberedEvent",
         {

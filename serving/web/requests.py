@@ -1,20 +1,26 @@
-"""Reading requests: who asks, and what the body says."""
+"""Requests and the errors they are answered with: endpoints, who asks, and what the body says."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import KW_ONLY, dataclass, field
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_type_hints
 
 import anyio
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, ValidationError
 from starlette.requests import ClientDisconnect, HTTPConnection, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import Scope
 
+from agent_brain import errors
 from agent_brain.common.request_id import request_id
+from agent_brain.common.secrets import get_logger, scrub
 from agent_brain.common.text import shorten
 from agent_brain.common.values import error_lines
-from agent_brain.serving.caller import Caller
+from agent_brain.serving.access import Caller
 from agent_brain.serving.session import Session
 from agent_brain.serving.sessions import Sessions
 from agent_brain.serving.web.settings import WebSettings
@@ -23,30 +29,49 @@ MAX_PROBLEMS = 5  # named in an error
 MANY_PROBLEMS = 1000
 MAX_TOKENS = 500  # of all of them
 BodyT = TypeVar("BodyT", bound=BaseModel)
+HandlerT = TypeVar("HandlerT", bound=Callable[..., Awaitable[Response]])
+logger = get_logger(__name__)
+# The first class that fits: more special ones come first.
+_STATUS: list[tuple[type[Exception], int, str]] = [
+    (errors.SessionNotFoundError, 404, "session_not_found"),
+    (errors.StepNotFoundError, 404, "step_not_found"),
+    (errors.SessionBusyError, 409, "session_busy"),
+    (errors.MemoryBusyError, 409, "session_busy"),
+    (errors.SessionConflictError, 409, "session_busy"),
+    (errors.LeaseHeldError, 409, "session_busy"),
+    (errors.DecisionError, 400, "invalid_request"),
+    (errors.ResumeError, 409, "nothing_to_resume"),
+    (errors.SessionsClosedError, 503, "stopping"),
+    (errors.TooManySessionsError, 429, "too_many_sessions"),
+    (errors.BrainUseError, 400, "invalid_request"),
+    (errors.LLMError, 502, "model_error"),
+    (errors.AgentBrainError, 500, "agent_error"),
+]
 
 
+@dataclass(eq=False)
 class HttpError(Exception):
     """An error that is answered with a status and JSON.
 
-    Args:
+    Attributes:
         status: The HTTP status.
         type: The type of the error, such as ``"session_not_found"``.
         message: What is wrong, for people.
         headers: Further headers.
+        code: A name for programs, where the protocol has one beside the type.
+        param: The field of the request that is wrong, likewise.
     """
 
-    def __init__(
-        self,
-        status: int,
-        type: str,  # noqa: A002 - its name in the JSON
-        message: str,
-        headers: Mapping[str, str] | None = None,
-    ) -> None:
-        super().__init__(message)
-        self.status = status
-        self.type = type
-        self.message = message
-        self.headers = dict(headers or {})
+    status: int
+    type: str
+    message: str
+    headers: dict[str, str] = field(default_factory=dict)
+    _: KW_ONLY
+    code: str | None = None
+    param: str | None = None
+
+    def __post_init__(self) -> None:
+        super().__init__(self.message)
 
     def body(self) -> dict[str, Any]:
         """Return it as JSON."""
@@ -54,13 +79,8 @@ class HttpError(Exception):
         return {"error": told}
 
 
-async def read_json(request: Request, model: type[BodyT], *, empty: bool = False) -> BodyT:
-    """Return the JSON body of a request.
-
-    Args:
-        request: The request.
-        model: What it must be.
-        empty: Take an empty body as ``{}``.
+async def read_json(request: Request, model: type[BodyT]) -> BodyT:
+    """Return the JSON body of a request; an empty one is ``{}`` where no field is required.
 
     Raises:
         HttpError: It is not JSON (400), too slow (408), too large (413), of another content type
@@ -70,8 +90,9 @@ async def read_json(request: Request, model: type[BodyT], *, empty: bool = False
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if body and content_type != "application/json" and not content_type.endswith("+json"):
         raise HttpError(415, "unsupported_media_type", "Send JSON: Content-Type: application/json")
+    required = any(field.is_required() for field in model.model_fields.values())
     try:
-        return model.model_validate_json(body or (b"{}" if empty else b""))
+        return model.model_validate_json(body if body or required else b"{}")
     except ValidationError as error:
         raise invalid_json(error) from None
 
@@ -87,18 +108,71 @@ def invalid_json(error: ValidationError) -> HttpError:
     return HttpError(422, "invalid_request", problems)
 
 
-def query_number(request: Request, name: str, kind: Any) -> int | None:
-    """Return a number of the query; None if it is not there.
+def read_query(request: Request, model: type[BodyT]) -> BodyT:
+    """Return the query of a request.
 
     Raises:
-        HttpError: It is not what ``kind`` describes (422).
+        HttpError: It is not what the model describes (422).
     """
-    text = request.query_params.get(name)
     try:
-        return None if text is None else TypeAdapter(kind).validate_strings(text)
+        return model.model_validate(dict(request.query_params))
     except ValidationError as error:
-        problem = invalid_json(error)
-        raise HttpError(422, "invalid_request", f"{name}: {problem.message}") from None
+        raise invalid_json(error) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A handler of requests, and what the description of the server says of it.
+
+    Attributes:
+        method: The HTTP method.
+        path: The path, with parameters.
+        handler: Takes the request, and ``body`` and ``query``, of the models that it names.
+        status: The status of success.
+        media: The content types of a success.
+        headers: The headers that it reads.
+    """
+
+    method: str
+    path: str
+    handler: Callable[..., Awaitable[Response]]
+    status: int = 200
+    media: Sequence[str] = ("application/json",)
+    headers: Sequence[str] = ()
+
+    @property
+    def models(self) -> dict[str, type[BaseModel]]:
+        """The models of ``body`` and ``query``, if the handler takes them."""
+        hints = get_type_hints(self.handler)
+        return {name: hints[name] for name in ("body", "query") if name in hints}
+
+    @property
+    def route(self) -> Route:
+        """The route, for Starlette."""
+        handler, models = self.handler, self.models
+
+        async def answer(request: Request) -> Response:
+            read: dict[str, Any] = {}
+            if "body" in models:
+                read["body"] = await read_json(request, models["body"])
+            if "query" in models:
+                read["query"] = read_query(request, models["query"])
+            return await handler(request, **read)
+
+        return Route(self.path, answer, methods=[self.method])
+
+
+class Endpoints(list[Endpoint]):
+    """Endpoints, in the order in which they are looked for."""
+
+    def add(self, method: str, path: str, **about: Any) -> Callable[[HandlerT], HandlerT]:
+        """Return a decorator that adds a handler; ``about`` is as for :class:`Endpoint`."""
+
+        def decorate(handler: HandlerT) -> HandlerT:
+            self.append(Endpoint(method, path, handler, **about))
+            return handler
+
+        return decorate
 
 
 async def _read_body(request: Request) -> bytes:
@@ -120,6 +194,12 @@ async def _read_body(request: Request) -> bytes:
     except ClientDisconnect:
         raise HttpError(400, "disconnected", "The client left") from None
     return bytes(body)
+
+
+def path_of(scope: Scope) -> str:
+    """Return the path below that at which the application is mounted."""
+    path: str = scope["path"]
+    return path.removeprefix(scope.get("root_path", ""))
 
 
 def settings_of(connection: HTTPConnection) -> WebSettings:
@@ -155,3 +235,28 @@ def use_session(connection: HTTPConnection) -> AbstractAsyncContextManager[Sessi
     """Return the session that the path names, to be entered."""
     name: str = connection.path_params["session"]
     return sessions_of(connection).use(name, **owner_args(connection))
+
+
+def as_http_error(error: Exception) -> HttpError:
+    """Return the HTTP error for ``error``; one that is not ours is logged and not disclosed."""
+    if isinstance(error, HttpError):
+        return error
+    for kind, status, type_ in _STATUS:
+        if isinstance(error, kind):
+            headers = {"retry-after": "1"} if status in (409, 429, 503) else {}
+            return HttpError(status, type_, scrub(str(error)), headers)
+    logger.error("A request failed", exc_info=error)
+    return HttpError(500, "internal_error", "The server failed; its log says why")
+
+
+def error_response(error: Exception, path: str = "") -> Response:
+    """Return the response that describes ``error``; below ``/v1/`` as clients of OpenAI read it."""
+    if path.startswith("/v1/"):
+        from agent_brain.serving.web.openai.errors import api_error
+
+        http: HttpError = api_error(error)
+        if http.status == 500:
+            logger.warning("A request failed", exc_info=error)
+    else:
+        http = as_http_error(error)
+    return JSONResponse(http.body(), http.status, headers=http.headers)

@@ -13,11 +13,13 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from agent_brain.common.secrets import get_logger
-from agent_brain.serving.web.errors import error_response
-from agent_brain.serving.web.frames import KEEPALIVE
+from agent_brain.serving.web.requests import error_response, path_of
 
 logger = get_logger(__name__)
 
+SSE = "text/event-stream"
+NDJSON = "application/x-ndjson"
+KEEPALIVE = {SSE: b": keepalive\n\n", NDJSON: b"\n"}
 KEEPALIVE_SECONDS = 15.0
 _BODY = {"type": "http.response.body", "more_body": True}
 _dropped: ContextVar[bool] = ContextVar("agent_brain_dropped", default=False)
@@ -43,7 +45,7 @@ class StreamResponse(Response):
         media_type: The content type.
         headers: Further headers.
         stall: Seconds after which a client that takes no data is dropped.
-        on_error: Returns the response to an error before the first chunk.
+        on_error: Returns the response to an error before the first chunk, by it and the path.
     """
 
     def __init__(
@@ -53,7 +55,7 @@ class StreamResponse(Response):
         media_type: str,
         headers: Mapping[str, str] | None = None,
         stall: float = 30.0,
-        on_error: Callable[[Exception], Response] = error_response,
+        on_error: Callable[[Exception, str], Response] = error_response,
     ) -> None:
         self.status_code = 200
         self.media_type = media_type
@@ -80,7 +82,7 @@ class StreamResponse(Response):
         if self._failure is not None:
             if self._begun:
                 raise self._failure
-            await self._on_error(self._failure)(scope, receive, send)
+            await self._on_error(self._failure, path_of(scope))(scope, receive, send)
 
     async def _stream(self, send: Send, scope: anyio.CancelScope) -> None:
         """Send all chunks, then cancel ``scope``."""

@@ -8,32 +8,30 @@ from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 
 from agent_brain.memories.message import Attachment, Message
 from agent_brain.serving.catalog import info_data
-from agent_brain.serving.session import Session, WhenBusy
-from agent_brain.serving.session_run import SessionRun
+from agent_brain.serving.session import Session
+from agent_brain.serving.session_run import SessionRun, WhenBusy
 from agent_brain.serving.sessions import owner_of
-from agent_brain.serving.web.frames import NDJSON, SSE
 from agent_brain.serving.web.requests import (
+    Endpoints,
     HttpError,
     deps_of,
     owner_args,
-    query_number,
-    read_json,
     sessions_of,
     settings_of,
     use_session,
 )
+from agent_brain.serving.web.responses import NDJSON, SSE
 from agent_brain.serving.web.streams import JSON, events_response, run_response
 from agent_brain.serving.web.views import (
     describe_session,
     describe_usage,
 )
 
-LIMIT = 50  # sessions in a list
-SessionLimit: TypeAlias = Annotated[int, Field(ge=1, le=200)]
+ENDPOINTS = Endpoints()
+ONE = "/sessions/{session}"
 T = TypeVar("T")
 Few: TypeAlias = Annotated[T, Field(max_length=1000)]  # millions would take seconds to refuse
 
@@ -46,6 +44,20 @@ class Body(BaseModel):
 
 class NewSession(Body):
     """The body of ``POST /sessions``."""
+
+
+class SessionsQuery(BaseModel):
+    """The query of ``GET /sessions``."""
+
+    limit: int = Field(50, ge=1, le=200)
+    after: str | None = None
+    search: str = ""
+
+
+class EventsQuery(BaseModel):
+    """The query of ``GET /sessions/{id}/events``."""
+
+    after: str | None = None
 
 
 class RenameSession(Body):
@@ -94,9 +106,9 @@ class SendMessage(UserMessage):
     """The body of ``POST /sessions/{id}/messages``."""
 
 
-async def create_session(request: Request) -> Response:
+@ENDPOINTS.add("POST", "/sessions", status=201)
+async def create_session(request: Request, body: NewSession) -> Response:
     """Make a session and return its ID."""
-    await read_json(request, NewSession, empty=True)
     async with sessions_of(request).use(None, **owner_args(request)) as session:
         return created(request, session.id, {"id": session.id})
 
@@ -107,29 +119,27 @@ def created(request: Request, session_id: str, body: Any) -> Response:
     return JSONResponse(body, 201, headers={"location": place})
 
 
-async def list_sessions(request: Request) -> Response:
+@ENDPOINTS.add("GET", "/sessions")
+async def list_sessions(request: Request, query: SessionsQuery) -> Response:
     """List the caller's sessions, the last changed first, and where the list continues."""
-    limit = query_number(request, "limit", SessionLimit) or LIMIT
     found = await sessions_of(request).list(
-        **owner_args(request),
-        limit=limit + 1,
-        after=request.query_params.get("after"),
-        search=request.query_params.get("search", ""),
+        **owner_args(request), limit=query.limit + 1, after=query.after, search=query.search
     )
-    listed = found[:limit]
-    more = listed[-1].cursor if len(found) > limit else None
+    listed = found[: query.limit]
+    more = listed[-1].cursor if len(found) > query.limit else None
     return JSONResponse({"sessions": [info_data(info) for info in listed], "next": more})
 
 
-async def rename_session(request: Request) -> Response:
+@ENDPOINTS.add("PATCH", ONE)
+async def rename_session(request: Request, body: RenameSession) -> Response:
     """Give a session another title."""
-    body = await read_json(request, RenameSession)
     info = await sessions_of(request).rename(
         request.path_params["session"], body.title, **owner_args(request)
     )
     return JSONResponse(info_data(info))
 
 
+@ENDPOINTS.add("GET", ONE)
 async def read_session(request: Request) -> Response:
     """Return the messages of a session, and what it does."""
     async with use_session(request) as session:
@@ -137,15 +147,16 @@ async def read_session(request: Request) -> Response:
         return JSONResponse(await describe_session(session, chat))
 
 
+@ENDPOINTS.add("DELETE", ONE, status=204)
 async def delete_session(request: Request) -> Response:
     """Delete a session and everything in it."""
     await sessions_of(request).delete(request.path_params["session"], **owner_args(request))
     return Response(status_code=204)
 
 
-async def start_run(request: Request) -> Response:
+@ENDPOINTS.add("POST", f"{ONE}/runs", media=[SSE, NDJSON, JSON])
+async def start_run(request: Request, body: StartRun) -> Response:
     """Run a task, and stream its events unless it is detached."""
-    body = await read_json(request, StartRun)
     task = body.task if isinstance(body.task, str) else body.task.to_message()
     deps = deps_of(request)
     if body.detached:
@@ -158,9 +169,9 @@ async def start_run(request: Request) -> Response:
     )
 
 
-async def resume_run(request: Request) -> Response:
+@ENDPOINTS.add("POST", f"{ONE}/resume", media=[SSE, NDJSON, JSON])
+async def resume_run(request: Request, body: ResumeRun) -> Response:
     """Continue a run that waits or was interrupted."""
-    body = await read_json(request, ResumeRun, empty=True)
     chosen: Any = {**body.decisions(), "deps": deps_of(request), "when_busy": body.when_busy}
     if body.detached:
         async with use_session(request) as session:
@@ -168,16 +179,18 @@ async def resume_run(request: Request) -> Response:
     return _stream(request, lambda session: session.stream_resume(**chosen))
 
 
-async def watch_events(request: Request) -> Response:
+@ENDPOINTS.add("GET", f"{ONE}/events", media=[SSE, NDJSON], headers=["Last-Event-ID"])
+async def watch_events(request: Request, query: EventsQuery) -> Response:
     """Stream the events of all runs of a session."""
     media_type = _media_type(request, [SSE, NDJSON])
     if request.method == "HEAD":  # nobody would read the events
         return Response(media_type=media_type)
-    after = request.headers.get("last-event-id") or request.query_params.get("after")
+    after = request.headers.get("last-event-id") or query.after
     stall = settings_of(request).limits.stall
     return events_response(use_session(request), after=after, media_type=media_type, stall=stall)
 
 
+@ENDPOINTS.add("POST", f"{ONE}/stop", status=202)
 async def stop_run(request: Request) -> Response:
     """Stop the run of a session after its current step."""
     async with use_session(request) as session:
@@ -185,6 +198,7 @@ async def stop_run(request: Request) -> Response:
         return JSONResponse({"status": "stopping"}, 202)
 
 
+@ENDPOINTS.add("POST", f"{ONE}/cancel", status=202)
 async def cancel_run(request: Request) -> Response:
     """Cancel the run of a session at once."""
     async with use_session(request) as session:
@@ -192,14 +206,15 @@ async def cancel_run(request: Request) -> Response:
         return JSONResponse({"status": "cancelling"}, 202)
 
 
-async def send_message(request: Request) -> Response:
+@ENDPOINTS.add("POST", f"{ONE}/messages", status=202)
+async def send_message(request: Request, body: SendMessage) -> Response:
     """Send the run of a session a message."""
-    body = await read_json(request, SendMessage)
     async with use_session(request) as session:
         current_run(session).send(body.to_message())
         return JSONResponse({"status": "sent"}, 202)
 
 
+@ENDPOINTS.add("GET", "/usage")
 async def read_usage(request: Request) -> Response:
     """Return what the models of the caller's runs have used since the server was started."""
     sessions, owner = sessions_of(request), owner_of(**owner_args(request))
@@ -211,25 +226,6 @@ async def read_usage(request: Request) -> Response:
         "used_up": None if used_up is None else used_up.scope,
     }
     return JSONResponse(body)
-
-
-def routes() -> list[Route]:
-    """Return the routes of the sessions."""
-    one = "/sessions/{session}"
-    return [
-        Route("/sessions", create_session, methods=["POST"]),
-        Route("/sessions", list_sessions, methods=["GET"]),
-        Route(one, read_session, methods=["GET"]),
-        Route(one, rename_session, methods=["PATCH"]),
-        Route(one, delete_session, methods=["DELETE"]),
-        Route(f"{one}/runs", start_run, methods=["POST"]),
-        Route(f"{one}/resume", resume_run, methods=["POST"]),
-        Route(f"{one}/events", watch_events, methods=["GET"]),
-        Route(f"{one}/stop", stop_run, methods=["POST"]),
-        Route(f"{one}/cancel", cancel_run, methods=["POST"]),
-        Route(f"{one}/messages", send_message, methods=["POST"]),
-        Route("/usage", read_usage, methods=["GET"]),
-    ]
 
 
 def current_run(session: Session) -> SessionRun:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import uvicorn
 from starlette.applications import Starlette
 
-from agent_brain.serving.address import listen, shown
+from agent_brain.serving.access import listen, shown
 from agent_brain.serving.http_config import HttpServer, http_config
 from agent_brain.serving.sessions import Sessions
 from agent_brain.serving.web.settings import ServerLimits

@@ -6,10 +6,9 @@ from contextlib import aclosing
 from typing import Annotated, Any, TypeAlias, TypeVar
 
 from anyio import to_thread
-from pydantic import Field, JsonValue
+from pydantic import BaseModel, Field, JsonValue
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 
 from agent_brain.common.text import clean_json
 from agent_brain.memories.errors import MemoryUseError
@@ -26,22 +25,38 @@ from agent_brain.serving.catalog import info_data
 from agent_brain.serving.forking import NO_STEPS, no_step
 from agent_brain.serving.session import Session
 from agent_brain.serving.web.requests import (
+    Endpoints,
     HttpError,
     owner_args,
-    query_number,
-    read_json,
     sessions_of,
     use_session,
 )
-from agent_brain.serving.web.routes import Body, created
+from agent_brain.serving.web.routes import ONE, Body, created
 from agent_brain.serving.web.views import describe_difference, describe_origin
 
 T = TypeVar("T")
-LIMIT = 50  # steps in a list
+ENDPOINTS = Endpoints()
+STEP = f"{ONE}/steps/{{step}}"
 Few: TypeAlias = Annotated[T, Field(max_length=100)]
 StepNumber: TypeAlias = Annotated[int, Field(ge=1, le=2**53)]
 UNDER_WAY = "now"
 """In place of a number: what happened after the last step that is kept."""
+
+
+class StepsQuery(BaseModel):
+    """The query of ``GET /sessions/{id}/steps``."""
+
+    before: StepNumber | None = None
+    after: StepNumber | None = None
+    limit: int = Field(50, ge=1, le=200)
+
+
+class CompareQuery(BaseModel):
+    """The query of ``GET /sessions/{id}/compare``."""
+
+    other: str = Field(alias="with", min_length=1, description="The ID of the other session.")
+    step: StepNumber | None = None
+    with_step: StepNumber | None = None
 
 
 class ForkSession(Body):
@@ -65,10 +80,10 @@ class BranchSession(Body):
     )
 
 
-async def list_steps(request: Request) -> Response:
+@ENDPOINTS.add("GET", f"{ONE}/steps")
+async def list_steps(request: Request, query: StepsQuery) -> Response:
     """List the kept steps of a session: the last ones, or those before or after a step."""
-    limit = query_number(request, "limit", Annotated[int, Field(ge=1, le=200)]) or LIMIT
-    before, after = (query_number(request, name, StepNumber) for name in ("before", "after"))
+    before, after, limit = query.before, query.after, query.limit
     if before is not None and after is not None:
         raise HttpError(422, "invalid_request", "Give before or after, not both")
     async with use_session(request) as session:
@@ -88,6 +103,7 @@ async def list_steps(request: Request) -> Response:
         return JSONResponse(body)
 
 
+@ENDPOINTS.add("GET", STEP)
 async def read_step(request: Request) -> Response:
     """Return all that happened in a step."""
     async with use_session(request) as session:
@@ -96,6 +112,7 @@ async def read_step(request: Request) -> Response:
         return JSONResponse(await describe_details(part, Places(session.brain.net), stored))
 
 
+@ENDPOINTS.add("GET", f"{STEP}/net.svg", media=["image/svg+xml"])
 async def draw_step(request: Request) -> Response:
     """Draw the net with the way that the run had taken after a step."""
     async with use_session(request) as session:
@@ -108,6 +125,7 @@ async def draw_step(request: Request) -> Response:
         return Response(drawn, media_type="image/svg+xml", headers={"cache-control": "no-store"})
 
 
+@ENDPOINTS.add("GET", f"{STEP}/model-calls")
 async def read_model_calls(request: Request) -> Response:
     """Return the recorded model calls of a step; without any, what the memory showed a model."""
     async with use_session(request) as session:
@@ -123,9 +141,9 @@ async def read_model_calls(request: Request) -> Response:
         return await to_thread.run_sync(JSONResponse, body)
 
 
-async def fork_session(request: Request) -> Response:
+@ENDPOINTS.add("POST", f"{ONE}/fork", status=201)
+async def fork_session(request: Request, body: ForkSession) -> Response:
     """Copy a session as of a step into a new session, with changes."""
-    body = await read_json(request, ForkSession)
     async with use_session(request) as session:
         _kept(session)
     info = await sessions_of(request).fork(
@@ -138,9 +156,9 @@ async def fork_session(request: Request) -> Response:
     return created(request, info.id, info_data(info))
 
 
-async def branch_session(request: Request) -> Response:
+@ENDPOINTS.add("POST", f"{ONE}/branches", status=201)
+async def branch_session(request: Request, body: BranchSession) -> Response:
     """Take the turn of a message another way, in a new session that is a branch of the chat."""
-    body = await read_json(request, BranchSession)
     async with use_session(request) as session:
         _kept(session)
     info = await sessions_of(request).branch(
@@ -149,35 +167,18 @@ async def branch_session(request: Request) -> Response:
     return created(request, info.id, info_data(info))
 
 
-async def compare_sessions(request: Request) -> Response:
+@ENDPOINTS.add("GET", f"{ONE}/compare")
+async def compare_sessions(request: Request, query: CompareQuery) -> Response:
     """Tell where two sessions part, and how their states differ."""
-    other = request.query_params.get("with")
-    if not other:
-        raise HttpError(422, "invalid_request", "Name the other session: ?with=…")
     sides: list[Side] = []
     names: list[dict[str, Any]] = []
-    for session, name in ((request.path_params["session"], "step"), (other, "with_step")):
-        number = query_number(request, name, StepNumber)
+    first, other = (request.path_params["session"], query.step), (query.other, query.with_step)
+    for session, number in (first, other):
         async with sessions_of(request).use(session, **owner_args(request)) as opened:
             sides.append(await _side(opened, number))
             title = opened.info.title if opened.info is not None else None
             names.append({"id": opened.id, "title": title, "step": number})
     return JSONResponse(describe_difference(compare(*sides), names))
-
-
-def routes() -> list[Route]:
-    """Return the routes of the steps."""
-    one = "/sessions/{session}"
-    step = f"{one}/steps/{{step}}"
-    return [
-        Route(f"{one}/steps", list_steps, methods=["GET"]),
-        Route(step, read_step, methods=["GET"]),
-        Route(f"{step}/net.svg", draw_step, methods=["GET"]),
-        Route(f"{step}/model-calls", read_model_calls, methods=["GET"]),
-        Route(f"{one}/fork", fork_session, methods=["POST"]),
-        Route(f"{one}/branches", branch_session, methods=["POST"]),
-        Route(f"{one}/compare", compare_sessions, methods=["GET"]),
-    ]
 
 
 def _kept(session: Session) -> StoredSession:

@@ -2,25 +2,124 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from agent_brain.serving.event_json import event_json
 from agent_brain.serving.event_log import Gap, SessionEvent
 from agent_brain.serving.session import Session
 from agent_brain.serving.session_run import SessionRun
-from agent_brain.serving.web.errors import as_http_error, error_response
-from agent_brain.serving.web.frames import FRAMES, KEEPALIVE, SSE
-from agent_brain.serving.web.requests import settings_of
-from agent_brain.serving.web.responses import StreamResponse
-from agent_brain.serving.web.translator import Frames
+from agent_brain.serving.web.requests import as_http_error, error_response, settings_of
+from agent_brain.serving.web.responses import KEEPALIVE, NDJSON, SSE, StreamResponse
 from agent_brain.serving.web.views import describe_result
+from agent_brain.states.events import AgentEvent
 
+PartT = TypeVar("PartT")
 JSON = "application/json"
 UseSession = AbstractAsyncContextManager[Session]
+
+
+def sse_frame(item: SessionEvent | Gap) -> bytes:
+    """Return ``item`` as a server-sent event: its ID, its kind and its JSON.
+
+    Source: https://html.spec.whatwg.org/multipage/server-sent-events.html
+    """
+    if isinstance(item, Gap):
+        return b"id: %b\nevent: gap\ndata: {}\n\n" % item.id.encode()
+    kind = item.event.kind.encode()
+    return b"id: %b-%d\nevent: %b\ndata: %b\n\n" % (
+        item.log.encode(),
+        item.number,
+        kind,
+        event_json(item.event),
+    )
+
+
+def ndjson_line(item: SessionEvent | Gap) -> bytes:
+    """Return ``item`` as one line of JSON: its ID and the event.
+
+    Source: https://github.com/ndjson/ndjson-spec
+    """
+    if isinstance(item, Gap):
+        return b'{"id": "%b", "event": {"kind": "gap"}}\n' % item.id.encode()
+    return b'{"id": "%b-%d", "event": %b}\n' % (
+        item.log.encode(),
+        item.number,
+        event_json(item.event),
+    )
+
+
+FRAMES = {SSE: sse_frame, NDJSON: ndjson_line}
+
+
+class Frames(Protocol):
+    """Turns the events of one run into bytes; it awaits nothing."""
+
+    def frames(self, item: SessionEvent, /) -> bytes:
+        """Return what the client is sent for an event; empty for nothing."""
+        ...
+
+    def failed(self, error: Exception, *, begun: bool) -> bytes:
+        """Return what ends a stream after an error, which may not be an event.
+
+        Args:
+            error: The error.
+            begun: Whether the client was sent anything.
+
+        Raises:
+            Exception: The error, if the stream cannot tell it.
+        """
+        ...
+
+    @property
+    def last(self) -> bytes:
+        """What follows everything else."""
+        ...
+
+    @property
+    def enough(self) -> bool:
+        """Whether the client is sent no more text, so that the run should be cancelled."""
+        ...
+
+
+class Translator(ABC, Generic[PartT]):
+    """Frames of a protocol that are made of parts, such as its own events.
+
+    Attributes:
+        last: What follows everything else.
+        enough: Whether the client is sent no more text.
+    """
+
+    last: bytes = b""
+    enough = False
+
+    @abstractmethod
+    def translate(self, event: AgentEvent) -> list[PartT]:
+        """Return the parts for an event of the run."""
+
+    @abstractmethod
+    def fail(self, error: Exception) -> list[PartT]:
+        """Return the parts that end a stream after an error, unless it has ended."""
+
+    @abstractmethod
+    def encode(self, part: PartT) -> bytes:
+        """Return a part as the client is sent it."""
+
+    def frames(self, item: SessionEvent) -> bytes:
+        """Return what the client is sent for an event; empty for nothing."""
+        return b"".join([self.encode(part) for part in self.translate(item.event)])
+
+    def failed(self, error: Exception, *, begun: bool) -> bytes:
+        """Return what ends a stream that has begun."""
+        if not begun:
+            raise error
+        return b"".join([self.encode(part) for part in self.fail(error)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +154,7 @@ async def frames_of(opening: AbstractAsyncContextManager[Answer]) -> AsyncGenera
                 if frames.enough and answer.run is not None:
                     answer.run.cancel()
         except Exception as error:
-            if not begun:
-                raise
-            if data := frames.failed(error):
+            if data := frames.failed(error, begun=begun):
                 yield data
         if frames.last:
             yield frames.last
@@ -67,20 +164,22 @@ def stream_answer(
     request: Request,
     opening: AbstractAsyncContextManager[Answer],
     *,
+    media_type: str = SSE,
     headers: Mapping[str, str] | None = None,
-    on_error: Callable[[Exception], Response] = error_response,
+    on_error: Callable[[Exception, str], Response] = error_response,
 ) -> Response:
-    """Return a response that streams what answers a request, as server-sent events.
+    """Return a response that streams what answers a request.
 
     Args:
         request: The request.
         opening: Begins or finds the run; the run is left with the response.
+        media_type: The content type.
         headers: Further headers.
-        on_error: Returns the response to an error before anything was sent.
+        on_error: Returns the response to an error before anything was sent, by it and the path.
     """
     stall = settings_of(request).limits.stall
     return StreamResponse(
-        frames_of(opening), media_type=SSE, headers=headers, stall=stall, on_error=on_error
+        frames_of(opening), media_type=media_type, headers=headers, stall=stall, on_error=on_error
     )
 
 
@@ -139,8 +238,8 @@ class _Events:
         self._run = run
         self.frames = frame
 
-    def failed(self, error: Exception) -> bytes:
-        if self._run.error is not error:  # else RunFailed has told the client
+    def failed(self, error: Exception, *, begun: bool) -> bytes:
+        if not begun or self._run.error is not error:  # else RunFailed has told the client
             raise error
         as_http_error(error)  # logs what is not an error of the library
         return b""

@@ -6,26 +6,32 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 
 from agent_brain.memories.errors import JournalError, LeaseHeldError, MemoryUseError
 from agent_brain.memories.user.facts import MOST_LETTERS, Fact, Status
 from agent_brain.memories.user.user_memory import UserMemory
 from agent_brain.serving.sessions import owner_of
 from agent_brain.serving.web.requests import (
+    Endpoints,
     HttpError,
     owner_args,
-    query_number,
-    read_json,
     sessions_of,
 )
 from agent_brain.serving.web.routes import Body
 
-LIMIT = 100  # facts in a list
+ENDPOINTS = Endpoints()
+FACT = "/user/facts/{fact}"
 ORDER: tuple[Status, ...] = ("current", "planned", "claim", "replaced", "ended")
+
+
+class FactsQuery(BaseModel):
+    """The query of ``GET /user``."""
+
+    limit: int = Field(100, ge=1, le=500)
+    after: str | None = None
 
 
 class CorrectFact(Body):
@@ -46,10 +52,10 @@ class Forget(Body):
     )
 
 
-async def read_user(request: Request) -> Response:
+@ENDPOINTS.add("GET", "/user")
+async def read_user(request: Request, query: FactsQuery) -> Response:
     """List what is known about the caller: current facts first, the newest first, and blocks."""
-    limit = query_number(request, "limit", Annotated[int, Field(ge=1, le=500)]) or LIMIT
-    after = request.query_params.get("after")
+    limit, after = query.limit, query.after
     async with _known(request) as known:
         found = await known.facts(status="all")
         facts = [fact for status in ORDER for fact in found[::-1] if fact.status == status]
@@ -68,6 +74,7 @@ async def read_user(request: Request) -> Response:
     return JSONResponse(body)
 
 
+@ENDPOINTS.add("GET", FACT)
 async def read_fact(request: Request) -> Response:
     """Return a fact with those that it replaced and that replaced it, oldest first."""
     async with _known(request) as known:
@@ -75,14 +82,15 @@ async def read_fact(request: Request) -> Response:
     return JSONResponse({"facts": [_described(fact) for fact in chain]})
 
 
-async def correct_fact(request: Request) -> Response:
+@ENDPOINTS.add("PATCH", FACT)
+async def correct_fact(request: Request, body: CorrectFact) -> Response:
     """Replace a fact by what the caller says."""
-    body = await read_json(request, CorrectFact)
     async with _known(request) as known:
         new = await known.correct((await _fact(request, known)).id, body.text)
     return JSONResponse(_described(new))
 
 
+@ENDPOINTS.add("DELETE", FACT)
 async def forget_fact(request: Request) -> Response:
     """Forget a fact, and the messages that it rests on, in all sessions of the caller."""
     async with _known(request) as known:
@@ -90,30 +98,19 @@ async def forget_fact(request: Request) -> Response:
     return await _forget(request, {"fact_id": fact.id})
 
 
-async def forget_user(request: Request) -> Response:
+@ENDPOINTS.add("POST", "/user/forget")
+async def forget_user(request: Request, body: Forget) -> Response:
     """Forget facts and what they rest on: by a text, a slot, a person, a conversation, or all."""
-    body = await read_json(request, Forget)
     return await _forget(request, body.model_dump(exclude_defaults=True))
 
 
+@ENDPOINTS.add("GET", "/user/export")
 async def export_user(request: Request) -> Response:
     """Return what is known about the caller as a file of JSON."""
     async with _known(request) as known:
         exported = await known.export()
     headers = {"content-disposition": 'attachment; filename="user.json"'}
     return JSONResponse(exported, headers=headers)
-
-
-def routes() -> list[Route]:
-    """Return the routes of what is known about users."""
-    return [
-        Route("/user", read_user, methods=["GET"]),
-        Route("/user/export", export_user, methods=["GET"]),
-        Route("/user/forget", forget_user, methods=["POST"]),
-        Route("/user/facts/{fact}", read_fact, methods=["GET"]),
-        Route("/user/facts/{fact}", correct_fact, methods=["PATCH"]),
-        Route("/user/facts/{fact}", forget_fact, methods=["DELETE"]),
-    ]
 
 
 @asynccontextmanager

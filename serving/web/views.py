@@ -11,8 +11,8 @@ from agent_brain.memories.message import Message
 from agent_brain.memories.sessions.comparing import Difference
 from agent_brain.recording.step_data import describe_message
 from agent_brain.result import Result
-from agent_brain.serving.branches import Chat
 from agent_brain.serving.catalog import SessionInfo, info_data
+from agent_brain.serving.forking import Chat
 from agent_brain.serving.pending import Pending, pending_in
 from agent_brain.serving.session import Session
 from agent_brain.serving.session_run import SessionRun

@@ -13,16 +13,16 @@ from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from agent_brain.errors import AgentBrainError
 from agent_brain.serving.session import Session
-from agent_brain.serving.web.errors import as_http_error
-from agent_brain.serving.web.frames import ndjson_line
 from agent_brain.serving.web.requests import (
     HttpError,
+    as_http_error,
     deps_of,
     invalid_json,
     settings_of,
     use_session,
 )
 from agent_brain.serving.web.routes import Body, ResumeRun, SendMessage, UserMessage, current_run
+from agent_brain.serving.web.streams import ndjson_line
 
 GONE = 1001  # codes for closing: the session has ended, or the server ends
 NO_TEXT = 1003
@@ -114,9 +114,12 @@ async def _receive(socket: WebSocket, session: Session) -> int:
             text = await socket.receive_text()
         except KeyError:  # it sent bytes
             return NO_TEXT
-        error = await _try(socket, session, text)
-        if error is not None:
-            if not await _send(socket, json.dumps(error.body(), ensure_ascii=False)):
+        try:
+            await _carry_out(_commands.validate_json(text), session, deps_of(socket))
+        except Exception as error:
+            wrong = invalid_json(error) if isinstance(error, ValidationError) else error
+            told = json.dumps(as_http_error(wrong).body(), ensure_ascii=False)
+            if not await _send(socket, told):
                 return TOO_SLOW
 
 
@@ -127,17 +130,6 @@ async def _send(socket: WebSocket, *texts: str) -> bool:
             await socket.send_text(text)
         return True
     return False
-
-
-async def _try(socket: WebSocket, session: Session, text: str) -> HttpError | None:
-    """Carry out a command; return what was wrong."""
-    try:
-        await _carry_out(_commands.validate_json(text), session, deps_of(socket))
-    except ValidationError as error:
-        return invalid_json(error)
-    except Exception as error:
-        return as_http_error(error)
-    return None
 
 
 async def _carry_out(command: Command, session: Session, deps: object) -> None:

@@ -32,7 +32,7 @@ class Shelf:
     def __init__(self, *, most: int = 10, of_group: int = 10, idle: float | None = None) -> None:
         self.opened: list[Value] = []
         self.pool: Pool[str, Value] = Pool(
-            self.close, most=most, idle=idle, group=self.group, most_of_group=of_group
+            self.open, self.close, most=most, idle=idle, group=self.group, most_of_group=of_group
         )
         self.error: BaseException | None = None
         self.closing = anyio.Event()
@@ -48,13 +48,13 @@ class Shelf:
         if self.error is not None:
             raise self.error
 
-    def take(self, key: str) -> Any:
-        async def make() -> Value:
-            await anyio.lowlevel.checkpoint()
-            self.opened.append(Value(key))
-            return self.opened[-1]
+    async def open(self, key: str) -> Value:
+        await anyio.lowlevel.checkpoint()
+        self.opened.append(Value(key))
+        return self.opened[-1]
 
-        return self.pool.take(key, make)
+    def take(self, key: str) -> Any:
+        return self.pool.take(key)
 
     async def touch(self, *keys: str) -> None:
         for key in keys:
@@ -172,7 +172,7 @@ async def test_values_that_expire_while_others_are_evicted_do_no_harm():
 async def test_a_failed_opening_fails_its_user_and_leaves_no_place():
     shelf = Shelf()
 
-    async def fails() -> Value:
+    async def fails(key: str) -> Value:
         raise OSError("no disk")
 
     with pytest.raises(OSError, match="no disk"):
@@ -187,7 +187,7 @@ async def test_the_next_user_opens_again_after_a_failed_opening():
     shelf = Shelf()
     began = anyio.Event()
 
-    async def fails() -> Value:
+    async def fails(key: str) -> Value:
         began.set()
         await anyio.wait_all_tasks_blocked()
         raise OSError("no disk")
@@ -207,7 +207,7 @@ async def test_the_next_user_opens_again_after_a_failed_opening():
 async def test_an_opening_that_is_cancelled_leaves_no_place():
     shelf = Shelf()
 
-    async def hangs() -> Value:
+    async def hangs(key: str) -> Value:
         await anyio.sleep_forever()
         raise AssertionError
 

@@ -10,7 +10,7 @@ import pytest
 from agent_brain import Brain
 from agent_brain.errors import BrainUseError
 from agent_brain.serving import Conversations
-from agent_brain.serving.servers import SharedServers
+from agent_brain.serving.conversations import SharedServers
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action
 from agent_brain.tools.mcp import McpServerError

@@ -16,7 +16,7 @@ from typing import Any
 from starlette.applications import Starlette
 
 from agent_brain.serving import Sessions
-from agent_brain.serving.address import listen
+from agent_brain.serving.access import listen
 from agent_brain.serving.web import make_app
 from agent_brain.serving.web.server import Server, server_config
 

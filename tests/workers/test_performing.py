@@ -20,10 +20,10 @@ from agent_brain.nets import react
 from agent_brain.states import AnswerState, PartialOutput
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action, BaseTool, SleepNeeded, ToolContext
-from agent_brain.workers.event_log import LogWriter, RunEvent, log_key, read_rows
-from agent_brain.workers.outcome import Outcome
+from agent_brain.workers.event_log import RunEvent, RunLog, log_key, read_rows
 from agent_brain.workers.part import Part
 from agent_brain.workers.performing import MAX_STARTS, Performance
+from agent_brain.workers.workflows import Outcome
 from benchmarks.workers.crowd import problems_of_events
 from benchmarks.workers.program import CALLS, Clerk
 
@@ -444,13 +444,13 @@ async def test_a_log_that_is_written_while_it_is_read_is_not_written_from_an_old
                 await super().append(session, [Entry("begun", {"part": 0})])
 
     journal = Slow()
-    log = LogWriter(journal, log_key(PART.id, PART.tenant))
+    log = RunLog(journal, log_key(PART.id, PART.tenant))
     journal.writes_now = True
     await log.open()
-    if log.state.seq != await RamJournal.last(journal, log_key(PART.id, PART.tenant)):
+    if log.seq != await RamJournal.last(journal, log_key(PART.id, PART.tenant)):
         with pytest.raises(LeaseLostError):
             await log.begin(0)
-    assert log.state.starts == log.state.seq
+    assert log.starts == log.seq
 
 
 async def test_an_object_that_grows_is_stored_as_far_as_it_has_come_at_each_write() -> None:

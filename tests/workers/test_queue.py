@@ -204,7 +204,7 @@ async def test_a_list_that_cannot_be_made_is_refused(
         ({"brains": {}}, "give brains by name"),
         ({"brains": {"a": "react"}}, "give brains by name"),
         ({"brains": {"a": Brain(memory=MessagesMemory())}}, "was given as an object"),
-        ({"at_once": 0}, "at_once=0: give a whole number from 1"),
+        ({"at_once": 0}, "at_once=0: it must be a whole number of at least 1"),
         ({"at_once": None}, "at_once=None"),
         ({"per_tenant": True}, "per_tenant=True"),
         ({"in_all": 1.5}, "in_all=1.5"),
@@ -290,7 +290,7 @@ def test_dbos_is_loaded_when_it_is_needed(tmp_path: Path) -> None:
 
 
 async def test_a_missing_dbos_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "agent_brain.workers.dbos_setup", raising=False)
+    monkeypatch.delitem(sys.modules, "agent_brain.workers.launch", raising=False)
     monkeypatch.setitem(sys.modules, "dbos", None)
 
     with pytest.raises(QueueError, match=r"pip install 'agent-brain\[dbos\]'"):

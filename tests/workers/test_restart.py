@@ -9,7 +9,7 @@ from agent_brain.memories.control import Control
 from agent_brain.memories.runs.calls import Call
 from agent_brain.states.events import ActionFinished, ActionStarted, Position, StateExited
 from agent_brain.tools import Action
-from agent_brain.workers.restart import kept_calls, missing_exit, undone
+from agent_brain.workers.event_log import kept_calls, missing_exit, undone
 
 
 def log(*events: tuple) -> dict[int, dict]:

@@ -1,19 +1,21 @@
-"""The endpoint for clients of AG-UI."""
+"""The endpoint for clients of AG-UI, and the tools that they run."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
 
-from ag_ui.core import RunAgentInput
+from ag_ui.core import RunAgentInput, Tool
 from starlette.requests import Request
 from starlette.responses import Response
 
+from agent_brain.common.errors import ToolDefinitionError
 from agent_brain.errors import BrainUseError, ResumeError
+from agent_brain.memories.base import Memory
 from agent_brain.serving.pending import pending_in
 from agent_brain.serving.session import Session
 from agent_brain.serving.web.ag_ui.ending import run_error
-from agent_brain.serving.web.ag_ui.front_end import FrontEndTool, front_end_tools, offered
 from agent_brain.serving.web.ag_ui.read import (
     answered_session,
     check_ids,
@@ -23,13 +25,57 @@ from agent_brain.serving.web.ag_ui.read import (
     read_said,
 )
 from agent_brain.serving.web.ag_ui.translate import AgUiTranslator, encode
-from agent_brain.serving.web.chat.threads import Said, use_thread, use_waiting, waiting_calls
-from agent_brain.serving.web.chat.translator import Path
-from agent_brain.serving.web.errors import error_response
-from agent_brain.serving.web.frames import SSE
-from agent_brain.serving.web.requests import deps_of, read_json, settings_of
+from agent_brain.serving.web.chat.threads import Path, Said, use_thread, use_waiting, waiting_calls
+from agent_brain.serving.web.requests import deps_of, error_response, read_json, settings_of
+from agent_brain.serving.web.responses import SSE
 from agent_brain.serving.web.streams import Answer, stream_answer
 from agent_brain.tools.action import Action
+from agent_brain.tools.base import BaseTool
+from agent_brain.tools.errors import InputNeeded
+
+
+class FrontEndTool(BaseTool):
+    """A tool that the client runs: the run waits, and the answer is the result of the call."""
+
+    async def execute(self, **arguments: Any) -> str:
+        """Make the run wait."""
+        raise InputNeeded(f"The user interface runs {self.name}")
+
+
+def front_end_tools(tools: Iterable[Tool]) -> list[FrontEndTool]:
+    """Return the tools that a client offers.
+
+    Raises:
+        BrainUseError: One cannot be offered to a model.
+    """
+    found = []
+    for tool in tools:
+        schema = tool.parameters or {"type": "object", "properties": {}}
+        try:
+            found.append(FrontEndTool(tool.name, tool.description, schema, idempotent=True))
+        except ToolDefinitionError as error:
+            raise BrainUseError(f"tools: {error}") from None
+    return found
+
+
+@contextmanager
+def offered(memory: Memory, tools: Iterable[FrontEndTool]) -> Iterator[None]:
+    """Offer tools to the model meanwhile.
+
+    Raises:
+        BrainUseError: Two tools have one name.
+    """
+    added = list(tools)
+    try:
+        memory.add_tools(added)
+    except ToolDefinitionError as error:
+        raise BrainUseError(f"tools: {error}") from None
+    try:
+        yield
+    finally:
+        for tool in added:
+            if memory.available_tools.get(tool.name) is tool:
+                del memory.available_tools[tool.name]
 
 
 class _RunWaitsError(BrainUseError):
@@ -50,9 +96,9 @@ async def run_agent(request: Request) -> Response:
     else:
         opening = _resumed_run(request, body, answered, tools)
 
-    def on_error(error: Exception) -> Response:
+    def on_error(error: Exception, path: str) -> Response:
         kinds = (BrainUseError, ResumeError) if answered is not None else _RunWaitsError
-        return _refusal(error) if isinstance(error, kinds) else error_response(error)
+        return _refusal(error) if isinstance(error, kinds) else error_response(error, path)
 
     return stream_answer(request, opening, on_error=on_error)
 

@@ -2,36 +2,81 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from ag_ui.core import (
-    AssistantMessage,
-    ResumeEntry,
-    RunAgentInput,
-    ToolCall,
-    ToolMessage,
-    UserMessage,
-)
-from ag_ui.core import Message as AgUiMessage
+from ag_ui import core
 
 from agent_brain.common.secrets import scrub
 from agent_brain.common.text import to_text
 from agent_brain.errors import BrainUseError
-from agent_brain.memories.message import PARTIAL, Message
+from agent_brain.memories.message import (
+    PARTIAL,
+    Attachment,
+    Message,
+    empty_file,
+    in_order,
+    is_empty_url,
+)
 from agent_brain.serving.pending import Pending
-from agent_brain.serving.web.ag_ui.content import read_content
-from agent_brain.serving.web.chat.threads import Answers, Said
+from agent_brain.serving.web.chat.threads import Answers, Said, call_key, read_call, read_wait_id
 from agent_brain.serving.web.chat.translator import NOT_RUN
-from agent_brain.serving.web.chat.wait_ids import call_key, read_wait_id
 from agent_brain.tools.action import Action
 from agent_brain.tools.answers import fields_of, read_answer
 
+PARTS: dict[str, type[core.ImagePart | core.AudioPart | core.VideoPart]] = {
+    "image": core.ImagePart,
+    "audio": core.AudioPart,
+    "video": core.VideoPart,
+}
 NO_ANSWER = "The user did not answer"
 
 
-def read_said(body: RunAgentInput) -> Said:
+def content_of(message: Message) -> str | list[core.ContentPart]:
+    """Return the content of a message for AG-UI."""
+    if not message.attachments:
+        return message.content
+    parts = message.parts()
+    return [core.TextPart(text=part) if isinstance(part, str) else _part(part) for part in parts]
+
+
+def _part(attachment: Attachment) -> core.ContentPart:
+    kind = attachment.media_type.split("/", 1)[0]
+    source: core.UrlSource | core.DataSource
+    if attachment.data is None:
+        source = core.UrlSource(value=attachment.url or "", mime_type=attachment.media_type)
+    else:
+        source = core.DataSource(value=attachment.data, mime_type=attachment.media_type)
+    part: core.ContentPart = PARTS.get(kind, core.DocumentPart)(source=source)
+    return part
+
+
+def read_content(content: str | Iterable[core.ContentPart]) -> tuple[str, tuple[Attachment, ...]]:
+    """Return the text and the attachments of a message of AG-UI.
+
+    Raises:
+        ValueError: A part cannot be passed to a model.
+    """
+    if isinstance(content, str):
+        return content, ()
+    return in_order(p.text if isinstance(p, core.TextPart) else _attachment(p) for p in content)
+
+
+def _attachment(
+    part: core.ImagePart | core.AudioPart | core.VideoPart | core.DocumentPart,
+) -> Attachment:
+    source = part.source
+    if isinstance(source, core.DataSource | core.UrlSource) and is_empty_url(source.value):
+        raise ValueError(empty_file(None))
+    if isinstance(source, core.DataSource):
+        return Attachment(media_type=source.mime_type, data=source.value)
+    if isinstance(source, core.UrlSource):
+        default = "application/octet-stream" if part.type == "document" else f"{part.type}/*"
+        return Attachment(media_type=source.mime_type or default, url=source.value)
+    raise ValueError("A file of a provider cannot be read here: send its data or a URL")
+
+
+def read_said(body: core.RunAgentInput) -> Said:
     """Return the conversation.
 
     Left out are messages that the user should not write (system, developer), the calls of subagents
@@ -46,65 +91,67 @@ def read_said(body: RunAgentInput) -> Said:
         raise BrainUseError("The last message must be the user's, or answer what a run waits for")
     task, given = own[-1], body.model_dump(mode="json", by_alias=True)
     metadata = {key: given[key] for key in ("state", "context", "forwardedProps") if given.get(key)}
-    news = [_user_message(each) for each in own[first_new:-1] if isinstance(each, UserMessage)]
-    assert isinstance(task, UserMessage)
+    news = [_user_message(each) for each in own[first_new:-1] if isinstance(each, core.UserMessage)]
+    assert isinstance(task, core.UserMessage)
     task_message = _user_message(task, {"ag_ui": metadata} if metadata else {})
     return Said([*_history(own[:first_new])], [*news, task_message])
 
 
-def read_news(body: RunAgentInput) -> list[Message]:
+def read_news(body: core.RunAgentInput) -> list[Message]:
     """Return the messages of the user at the end of the conversation, if there are any."""
     own = [each for each in body.messages if _is_part_of_it(each)]
-    return [_user_message(each) for each in own[_first_new(own) :] if isinstance(each, UserMessage)]
+    return [
+        _user_message(each) for each in own[_first_new(own) :] if isinstance(each, core.UserMessage)
+    ]
 
 
-def _first_new(messages: Sequence[AgUiMessage]) -> int:
+def _first_new(messages: Sequence[core.Message]) -> int:
     first_new = len(messages)
-    while first_new and isinstance(messages[first_new - 1], UserMessage):
+    while first_new and isinstance(messages[first_new - 1], core.UserMessage):
         first_new -= 1
     return first_new
 
 
-def check_ids(body: RunAgentInput) -> None:
+def check_ids(body: core.RunAgentInput) -> None:
     """Refuse messages and calls without an ID, by which a conversation is known.
 
     Raises:
         BrainUseError: A message or a call has no ID.
     """
     for index, message in enumerate(body.messages):
-        calls = message.tool_calls or () if isinstance(message, AssistantMessage) else ()
+        calls = message.tool_calls or () if isinstance(message, core.AssistantMessage) else ()
         if not message.id or not all(call.id for call in calls):
             raise BrainUseError(f"messages.{index}: give the message, and each of its calls, an ID")
 
 
-def _is_part_of_it(message: AgUiMessage) -> bool:
+def _is_part_of_it(message: core.Message) -> bool:
     if message.subagent_run_id is not None:
-        return isinstance(message, AssistantMessage)
-    return isinstance(message, UserMessage | AssistantMessage | ToolMessage)
+        return isinstance(message, core.AssistantMessage)
+    return isinstance(message, core.UserMessage | core.AssistantMessage | core.ToolMessage)
 
 
-def _user_message(message: UserMessage, metadata: dict[str, Any] | None = None) -> Message:
+def _user_message(message: core.UserMessage, metadata: dict[str, Any] | None = None) -> Message:
     text, attachments = _content(message)
     return Message.user(text, id=message.id, attachments=attachments, metadata=metadata or {})
 
 
-def _content(message: UserMessage | ToolMessage) -> tuple[str, Any]:
+def _content(message: core.UserMessage | core.ToolMessage) -> tuple[str, Any]:
     try:
         return read_content(message.content)
     except ValueError as error:
         raise BrainUseError(f"The message {message.id!r} cannot be read: {error}") from None
 
 
-def _history(messages: Iterable[AgUiMessage]) -> Iterator[Message]:
+def _history(messages: Iterable[core.Message]) -> Iterator[Message]:
     """Yield messages with a result for each call, and a call for each result."""
     messages = list(messages)
-    results = {each.tool_call_id: each for each in messages if isinstance(each, ToolMessage)}
+    results = {each.tool_call_id: each for each in messages if isinstance(each, core.ToolMessage)}
     for message in messages:
-        if isinstance(message, UserMessage):
+        if isinstance(message, core.UserMessage):
             yield _user_message(message)
-        elif isinstance(message, AssistantMessage):
+        elif isinstance(message, core.AssistantMessage):
             told = () if message.subagent_run_id else message.tool_calls or ()
-            calls = [(_action(call), results.get(call.id)) for call in told]
+            calls = [(_call(call), results.get(call.id)) for call in told]
             if message.content or calls:
                 cut_off = (message.metadata or {}).get(PARTIAL) is True
                 yield Message.assistant(
@@ -117,18 +164,11 @@ def _history(messages: Iterable[AgUiMessage]) -> Iterator[Message]:
                 yield _result(call, result)
 
 
-def _action(call: ToolCall) -> Action:
-    call_id, name, text = call_key(call.id), call.function.name, call.function.arguments
-    try:
-        arguments = json.loads(text or "{}")
-    except (ValueError, RecursionError):
-        arguments = None
-    if isinstance(arguments, dict):
-        return Action(id=call_id, name=name, args=arguments)
-    return Action(id=call_id, name=name, unparsed=text)
+def _call(call: core.ToolCall) -> Action:
+    return read_call(call.function.name, call.function.arguments, call_key(call.id))
 
 
-def _result(call: Action, result: ToolMessage | None) -> Message:
+def _result(call: Action, result: core.ToolMessage | None) -> Message:
     if result is None:
         return Message.tool(NOT_RUN, call, is_error=True)
     text, attachments = _content(result)
@@ -137,7 +177,7 @@ def _result(call: Action, result: ToolMessage | None) -> Message:
     return Message.tool(text, call, id=result.id, attachments=attachments)
 
 
-def answered_session(body: RunAgentInput) -> str | None:
+def answered_session(body: core.RunAgentInput) -> str | None:
     """Return the session whose run the request continues; None if it starts a new run.
 
     Raises:
@@ -155,22 +195,22 @@ def answered_session(body: RunAgentInput) -> str | None:
     return session
 
 
-def _last_results(body: RunAgentInput) -> list[ToolMessage]:
+def _last_results(body: core.RunAgentInput) -> list[core.ToolMessage]:
     """Return the results at the end of the conversation: those of the client's own tools."""
-    found: list[ToolMessage] = []
+    found: list[core.ToolMessage] = []
     for message in reversed(body.messages):
-        if not isinstance(message, ToolMessage):
+        if not isinstance(message, core.ToolMessage):
             break
         found.insert(0, message)
     return [each for each in found if read_wait_id(each.tool_call_id)]
 
 
-def own_results(body: RunAgentInput) -> set[str]:
+def own_results(body: core.RunAgentInput) -> set[str]:
     """Return the IDs of the calls whose results the client sends."""
     return {call_key(message.tool_call_id) for message in _last_results(body)}
 
 
-def read_answers(body: RunAgentInput, session: str, pending: Pending | None) -> Answers:
+def read_answers(body: core.RunAgentInput, session: str, pending: Pending | None) -> Answers:
     """Return the answers to everything that the run of the session waits for.
 
     Raises:
@@ -199,7 +239,7 @@ def read_answers(body: RunAgentInput, session: str, pending: Pending | None) -> 
     return answers
 
 
-def _decide(answers: Answers, call_id: str, entry: ResumeEntry) -> None:
+def _decide(answers: Answers, call_id: str, entry: core.ResumeEntry) -> None:
     payload = entry.payload
     if entry.status == "cancelled":
         answers.deny[call_id] = NO_ANSWER
@@ -218,7 +258,7 @@ def _decide(answers: Answers, call_id: str, entry: ResumeEntry) -> None:
         raise BrainUseError(f"editedArgs for {entry.interrupt_id!r} must be a JSON object")
 
 
-def _answer(entry: ResumeEntry, schema: dict[str, Any] | None) -> Any:
+def _answer(entry: core.ResumeEntry, schema: dict[str, Any] | None) -> Any:
     """Return an answer; of a question that was cancelled, what leaves it open."""
     if entry.status == "cancelled" and schema is None:
         return NO_ANSWER

@@ -5,27 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from typing import Any, TypeVar
 
-from ag_ui.core import (
-    PROTOCOL_VERSION,
-    BaseEvent,
-    CustomEvent,
-    Interrupt,
-    ReasoningEndEvent,
-    ReasoningMessageContentEvent,
-    ReasoningMessageEndEvent,
-    ReasoningMessageStartEvent,
-    ReasoningStartEvent,
-    RunStartedEvent,
-    StepFinishedEvent,
-    StepStartedEvent,
-    TextMessageContentEvent,
-    TextMessageEndEvent,
-    TextMessageStartEvent,
-    ToolCallArgsEvent,
-    ToolCallEndEvent,
-    ToolCallResultEvent,
-    ToolCallStartEvent,
-)
+from ag_ui import core
 from ag_ui.encoder import EventEncoder
 
 from agent_brain.common.ids import new_id
@@ -34,30 +14,15 @@ from agent_brain.limits import WAITING
 from agent_brain.memories.control import SUSPENDED
 from agent_brain.memories.message import CUT_REASONS, PARTIAL
 from agent_brain.serving.pending import approval_question
-from agent_brain.serving.web.ag_ui.content import content_of
-from agent_brain.serving.web.ag_ui.ending import Ending
-from agent_brain.serving.web.ag_ui.subagents import OwnedIds, Subagents
-from agent_brain.serving.web.chat.translator import NOT_RUN, ChatTranslator, Path, Text
-from agent_brain.states.events import (
-    ActionFinished,
-    AgentEvent,
-    Event,
-    InputRequested,
-    MessageReceived,
-    PartialOutput,
-    ResponseStarted,
-    RunFinished,
-    RunStarted,
-    StateEntered,
-    StateExited,
-    TextDelta,
-    ToolProgress,
-    UsageReported,
-)
+from agent_brain.serving.web.ag_ui.ending import Ending, OwnedIds, Subagents
+from agent_brain.serving.web.ag_ui.read import content_of
+from agent_brain.serving.web.chat.threads import Path
+from agent_brain.serving.web.chat.translator import NOT_RUN, ChatTranslator, Text
+from agent_brain.states import events
 from agent_brain.tools.action import Action
 from agent_brain.tools.answers import fields_of
 
-EventT = TypeVar("EventT", bound=BaseEvent)
+EventT = TypeVar("EventT", bound=core.BaseEvent)
 
 DECISION: dict[str, Any] = {
     "type": "object",
@@ -88,7 +53,7 @@ def _payload(schema: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def encode(event: BaseEvent) -> bytes:
+def encode(event: core.BaseEvent) -> bytes:
     """Return an event as a server-sent event."""
     return _encoder.encode(event).encode()
 
@@ -96,7 +61,7 @@ def encode(event: BaseEvent) -> bytes:
 _encoder = EventEncoder()
 
 
-class AgUiTranslator(ChatTranslator[BaseEvent]):
+class AgUiTranslator(ChatTranslator[core.BaseEvent]):
     """Translates the events of one run.
 
     Args:
@@ -128,19 +93,40 @@ class AgUiTranslator(ChatTranslator[BaseEvent]):
         self._subagents = Subagents(run_id)
         self._ending = Ending(thread_id, run_id)
 
-    def encode(self, part: BaseEvent) -> bytes:
+    def encode(self, part: core.BaseEvent) -> bytes:
         """Return an event as a server-sent event."""
         return encode(part)
 
-    def _start(self, event: RunStarted) -> list[BaseEvent]:
-        return [
-            RunStartedEvent(
-                thread_id=self._thread_id, run_id=self._run_id, protocol_version=PROTOCOL_VERSION
-            )
-        ]
-
-    def _inside_run(self, event: AgentEvent) -> list[BaseEvent]:
+    def _inside_run(self, event: events.AgentEvent) -> list[core.BaseEvent]:
         return [*self._subagents.enter(event.path), *super()._inside_run(event)]
+
+    def _tell(self, event: events.AgentEvent) -> list[core.BaseEvent]:
+        match event:
+            case events.RunStarted():
+                run: dict[str, Any] = {"thread_id": self._thread_id, "run_id": self._run_id}
+                return [core.RunStartedEvent(**run, protocol_version=core.PROTOCOL_VERSION)]
+            case events.MessageReceived(message=message):
+                if message.id in self._sent:
+                    return []
+                return [
+                    core.TextMessageStartEvent(message_id=message.id, role="user"),
+                    core.TextMessageContentEvent(message_id=message.id, delta=message.content),
+                    core.TextMessageEndEvent(message_id=message.id),
+                ]
+            case events.ToolProgress():
+                value = {
+                    "toolCallId": self._call_id(event.path, event.action),
+                    "done": event.done,
+                    "total": event.total,
+                    "message": None if event.message is None else clean(event.message),
+                }
+                return [self._at(event.path, core.CustomEvent, name="tool_progress", value=value)]
+            case events.PartialOutput(thought=False):
+                return self._own_event(event)
+            case events.AttachmentReceived() | events.SourcesCited():
+                return self._own_event(event)
+            case _:
+                return self._own_event(event) if self._is_own(event) else self._tell_net(event)
 
     def _at(self, path: Path, kind: Callable[..., EventT], **fields: Any) -> EventT:
         """Return an event of the agent, or of the subagent at ``path``."""
@@ -148,95 +134,87 @@ class AgUiTranslator(ChatTranslator[BaseEvent]):
 
     # States
 
-    def _progress_of_net(
-        self, event: StateEntered | StateExited | ResponseStarted | UsageReported
-    ) -> list[BaseEvent]:
+    def _tell_net(self, event: events.AgentEvent) -> list[core.BaseEvent]:
+        """Tell of states and of model calls."""
         path, state = event.path, event.state or ""
         match event:
-            case StateEntered():
+            case events.StateEntered():
                 known = self._steps.get(path)
-                events = [] if known is None else self._leave_state(path, known)
+                parts = [] if known is None else self._leave_state(path, known)
                 self._steps[path] = state
-                return [*events, self._at(path, StepStartedEvent, step_name=state)]
-            case StateExited():
-                events = self._leave_state(path, state)
+                return [*parts, self._at(path, core.StepStartedEvent, step_name=state)]
+            case events.StateExited():
+                parts = self._leave_state(path, state)
                 ends = event.next is None and path
-                return [*events, *(self._leave(path) if ends else [])]
-            case ResponseStarted():
+                return [*parts, *(self._leave(path) if ends else [])]
+            case events.ResponseStarted():
                 self._ending.models[event.response_id] = event.model
-                return []
-            case UsageReported():  # its text may have been cut off: the state ends what is whole
+            case events.UsageReported():  # the state ends a text that is whole
                 self._ending.count(event)
-                if event.finish_reason not in CUT_REASONS:
-                    return []
-                return self._end_response(event, event.response_id, cut_off=True)
+                if event.finish_reason in CUT_REASONS:
+                    return self._end_response(event, event.response_id, cut_off=True)
+        return []
 
-    def _leave_state(self, path: Path, state: str) -> list[BaseEvent]:
-        events = [*self._leave((*path, state)), *self._end_state(path, state)]
+    def _leave_state(self, path: Path, state: str) -> list[core.BaseEvent]:
+        parts = [*self._leave((*path, state)), *self._end_state(path, state)]
         if self._steps.get(path) == state:
-            events += self._end_step(path)
-        return events
+            parts += self._end_step(path)
+        return parts
 
-    def _end_step(self, path: Path) -> list[BaseEvent]:
+    def _end_step(self, path: Path) -> list[core.BaseEvent]:
         step = self._steps.pop(path, None)
-        return [] if step is None else [self._at(path, StepFinishedEvent, step_name=step)]
+        return [] if step is None else [self._at(path, core.StepFinishedEvent, step_name=step)]
 
     def _leave(
         self, path: Path, *, error: str | None = None, waits: bool = False
-    ) -> list[BaseEvent]:
+    ) -> list[core.BaseEvent]:
         """End everything at ``path`` and inside it, innermost first; not the run."""
-        events: list[BaseEvent] = []
+        parts: list[core.BaseEvent] = []
         for inner in [*self._subagents.inside(path), path]:
-            events += self._end_path(inner, cut_off=error is not None)
-            events += self._end_calls(inner, waits=waits)
-            events += self._end_step(inner)
+            parts += self._end_path(inner, cut_off=error is not None)
+            parts += self._end_calls(inner, waits=waits)
+            parts += self._end_step(inner)
             if (subagent := self._subagents.id_of(inner)) is not None:
                 interrupts = self._ending.interrupts_of(subagent) if waits else None
-                events.append(self._subagents.finish(inner, error=error, interrupts=interrupts))
-        return events
+                parts.append(self._subagents.finish(inner, error=error, interrupts=interrupts))
+        return parts
 
     # Texts
 
-    def _text_id(self, event: TextDelta) -> str:
+    def _text_id(self, event: events.TextDelta) -> str:
         if event.thought or event.response_id is None:
             return new_id("reasoning" if event.thought else "msg")
         return self._message_ids.get(event.response_id, self._subagents.id_of(event.path))
 
-    def _begin_text(self, text: Text) -> list[BaseEvent]:
+    def _begin_text(self, text: Text) -> list[core.BaseEvent]:
         if not text.thought:
             return [
-                self._at(text.path, TextMessageStartEvent, message_id=text.id, role="assistant")
+                self._at(
+                    text.path, core.TextMessageStartEvent, message_id=text.id, role="assistant"
+                )
             ]
         return [
-            self._at(text.path, ReasoningStartEvent, message_id=text.id),
-            self._at(text.path, ReasoningMessageStartEvent, message_id=text.id),
+            self._at(text.path, core.ReasoningStartEvent, message_id=text.id),
+            self._at(text.path, core.ReasoningMessageStartEvent, message_id=text.id),
         ]
 
-    def _delta(self, text: Text, piece: str) -> BaseEvent:
-        kind = ReasoningMessageContentEvent if text.thought else TextMessageContentEvent
+    def _delta(self, text: Text, piece: str) -> core.BaseEvent:
+        kind = core.ReasoningMessageContentEvent if text.thought else core.TextMessageContentEvent
         return self._at(text.path, kind, message_id=text.id, delta=piece)
 
-    def _end_text(self, text: Text, *, cut_off: bool) -> list[BaseEvent]:
+    def _end_text(self, text: Text, *, cut_off: bool) -> list[core.BaseEvent]:
         if not text.thought:
             mark = {PARTIAL: True} if cut_off else None
-            return [self._at(text.path, TextMessageEndEvent, message_id=text.id, metadata=mark)]
+            return [
+                self._at(text.path, core.TextMessageEndEvent, message_id=text.id, metadata=mark)
+            ]
         return [
-            self._at(text.path, ReasoningMessageEndEvent, message_id=text.id),
-            self._at(text.path, ReasoningEndEvent, message_id=text.id),
+            self._at(text.path, core.ReasoningMessageEndEvent, message_id=text.id),
+            self._at(text.path, core.ReasoningEndEvent, message_id=text.id),
         ]
 
-    def _steering(self, event: MessageReceived) -> list[BaseEvent]:
-        message = event.message
-        if message.id in self._sent:
-            return []
-        return [
-            TextMessageStartEvent(message_id=message.id, role="user"),
-            TextMessageContentEvent(message_id=message.id, delta=message.content),
-            TextMessageEndEvent(message_id=message.id),
-        ]
-
-    def _own_event(self, event: Event) -> list[BaseEvent]:
-        return [self._at(event.path, CustomEvent, name=event.kind, value=event.fields())]
+    def _own_event(self, event: events.Event) -> list[core.BaseEvent]:
+        return [self._at(event.path, core.CustomEvent, name=event.kind, value=event.fields())]
 
     # Calls
 
@@ -249,7 +227,9 @@ class AgUiTranslator(ChatTranslator[BaseEvent]):
         wanted = self._wait_id(action.id) if own else "/".join([*path, action.id])
         return self._call_ids.get(clean(wanted), self._subagents.id_of(path))
 
-    def _show(self, path: Path, action: Action, response_id: str | None = None) -> list[BaseEvent]:
+    def _show(
+        self, path: Path, action: Action, response_id: str | None = None
+    ) -> list[core.BaseEvent]:
         arguments = to_compact_json(action.args) if action.unparsed is None else action.unparsed
         return [
             *self._begin_arguments(path, action, response_id),
@@ -259,38 +239,26 @@ class AgUiTranslator(ChatTranslator[BaseEvent]):
 
     def _begin_arguments(
         self, path: Path, action: Action, response_id: str | None
-    ) -> list[BaseEvent]:
+    ) -> list[core.BaseEvent]:
         parent = response_id and self._message_ids.get(response_id, self._subagents.id_of(path))
         named = {"tool_call_name": action.name, "parent_message_id": parent}
         call_id = self._call_id(path, action)
-        return [self._at(path, ToolCallStartEvent, tool_call_id=call_id, **named)]
+        return [self._at(path, core.ToolCallStartEvent, tool_call_id=call_id, **named)]
 
-    def _arguments(self, path: Path, action: Action, piece: str) -> BaseEvent:
+    def _arguments(self, path: Path, action: Action, piece: str) -> core.BaseEvent:
         call_id = self._call_id(path, action)
-        return self._at(path, ToolCallArgsEvent, tool_call_id=call_id, delta=piece)
+        return self._at(path, core.ToolCallArgsEvent, tool_call_id=call_id, delta=piece)
 
-    def _end_arguments(self, path: Path, action: Action) -> list[BaseEvent]:
-        return [self._at(path, ToolCallEndEvent, tool_call_id=self._call_id(path, action))]
+    def _end_arguments(self, path: Path, action: Action) -> list[core.BaseEvent]:
+        return [self._at(path, core.ToolCallEndEvent, tool_call_id=self._call_id(path, action))]
 
-    def _drop(self, path: Path, action: Action) -> list[BaseEvent]:
+    def _drop(self, path: Path, action: Action) -> list[core.BaseEvent]:
         return [*self._end_arguments(path, action), self._not_run(path, action)]
 
-    def _partial_output(self, event: PartialOutput) -> list[BaseEvent]:
-        return self._own_event(event)
-
-    def _progress(self, event: ToolProgress) -> list[BaseEvent]:
-        value = {
-            "toolCallId": self._call_id(event.path, event.action),
-            "done": event.done,
-            "total": event.total,
-            "message": None if event.message is None else clean(event.message),
-        }
-        return [self._at(event.path, CustomEvent, name="tool_progress", value=value)]
-
-    def _result(self, event: ActionFinished) -> list[BaseEvent]:
+    def _result(self, event: events.ActionFinished) -> list[core.BaseEvent]:
         result = self._at(
             event.path,
-            ToolCallResultEvent,
+            core.ToolCallResultEvent,
             message_id=event.result.id,
             tool_call_id=self._call_id(event.path, event.action),
             content=content_of(event.result),
@@ -299,19 +267,19 @@ class AgUiTranslator(ChatTranslator[BaseEvent]):
         )
         return [result]
 
-    def _not_run(self, path: Path, action: Action) -> BaseEvent:
+    def _not_run(self, path: Path, action: Action) -> core.BaseEvent:
         return self._at(
             path,
-            ToolCallResultEvent,
+            core.ToolCallResultEvent,
             message_id=new_id("msg"),
             tool_call_id=self._call_id(path, action),
             content=NOT_RUN,
             role="tool",
         )
 
-    def _approval(self, path: Path, action: Action) -> list[BaseEvent]:
+    def _approval(self, path: Path, action: Action) -> list[core.BaseEvent]:
         self._ending.interrupts.append(
-            Interrupt(
+            core.Interrupt(
                 id=self._wait_id(action.id),
                 reason="tool_call",
                 message=approval_question(action),
@@ -322,13 +290,13 @@ class AgUiTranslator(ChatTranslator[BaseEvent]):
         )
         return []
 
-    def _question(self, event: InputRequested, call: Action | None) -> list[BaseEvent]:
+    def _question(self, event: events.InputRequested, call: Action | None) -> list[core.BaseEvent]:
         call_id = None if call is None else self._call_id(event.path, call)
         if call is not None and call_id and self._needs_client(call):
             self._ending.pending.append(call_id)
             return []
         self._ending.interrupts.append(
-            Interrupt(
+            core.Interrupt(
                 id=self._wait_id(event.id),
                 reason="input_required",
                 message=clean(event.prompt),
@@ -341,12 +309,12 @@ class AgUiTranslator(ChatTranslator[BaseEvent]):
 
     # The end
 
-    def _fail(self, error: Exception) -> list[BaseEvent]:
+    def _fail(self, error: Exception) -> list[core.BaseEvent]:
         failed = self._ending.failed(error)
         return [*self._leave((), error=failed.message), failed]
 
-    def _finish(self, event: RunFinished) -> list[BaseEvent]:
+    def _finish(self, event: events.RunFinished) -> list[core.BaseEvent]:
         wrong = event.stop_reason != "done" and event.stop_reason not in SUSPENDED
         error = f"The run ended: {event.stop_reason}" if wrong else None
-        events = self._leave((), error=error, waits=event.stop_reason in WAITING)
-        return [*events, *self._unsaid(event), self._ending.finished(event)]
+        parts = self._leave((), error=error, waits=event.stop_reason in WAITING)
+        return [*parts, *self._unsaid(event), self._ending.finished(event)]

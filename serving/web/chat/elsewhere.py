@@ -11,23 +11,8 @@ from agent_brain.memories.message import Message, Role
 from agent_brain.serving.event_log import SessionEvent
 from agent_brain.serving.pending import Pending
 from agent_brain.serving.session import Session
-from agent_brain.serving.web.chat.threads import current_path, waiting_calls
-from agent_brain.serving.web.chat.translator import Path
-from agent_brain.states.events import (
-    ActionFinished,
-    ActionRequested,
-    AgentEvent,
-    ApprovalRequested,
-    AttachmentReceived,
-    InputRequested,
-    Position,
-    ProviderToolCalled,
-    ResponseStarted,
-    RunFinished,
-    RunStarted,
-    SourcesCited,
-    TextDelta,
-)
+from agent_brain.serving.web.chat.threads import Path, current_path, waiting_calls
+from agent_brain.states import events
 from agent_brain.states.models.llm import provider_calls_of
 from agent_brain.states.sources import CITATIONS, sources_of
 from agent_brain.tools.action import Action
@@ -46,7 +31,7 @@ async def recorded_events(session: Session) -> AsyncGenerator[SessionEvent, None
     memory, run_id = session.memory, session.memory.control.run_id or ""
     told: set[str] = set()
     calls: dict[str, tuple[Path, Action]] = {}
-    yield _item(RunStarted(None, at=Position(run_id)))
+    yield _item(events.RunStarted(None, at=events.Position(run_id)))
     with session.events() as reader:
         while True:
             elsewhere, turn = session.elsewhere, await memory.turn()
@@ -70,49 +55,51 @@ async def recorded_events(session: Session) -> AsyncGenerator[SessionEvent, None
     for event in asked_in(session.pending, run_id, paths):
         yield _item(event)
     reason, usage = result.stop_reason, result.usage
-    at = Position(run_id, result.steps)
+    at = events.Position(run_id, result.steps)
     yield _item(
-        RunFinished(reason, result.answer, result.output, usage, result.finish_reason, at=at)
+        events.RunFinished(reason, result.answer, result.output, usage, result.finish_reason, at=at)
     )
 
 
-def _item(event: AgentEvent) -> SessionEvent:
+def _item(event: events.AgentEvent) -> SessionEvent:
     return SessionEvent(event, "", 0)  # of no log: no reader comes back to it
 
 
 def told_by(
     message: Message, calls: dict[str, tuple[Path, Action]], run_id: str, path: Path
-) -> Iterator[AgentEvent]:
+) -> Iterator[events.AgentEvent]:
     """Yield what a message says; new calls are those of the net at ``path``."""
     if message.role is Role.ASSISTANT:
-        at = Position(run_id)
-        yield ResponseStarted(message.id, at=at)
+        at = events.Position(run_id)
+        yield events.ResponseStarted(message.id, at=at)
         for call in provider_calls_of(message.metadata):
             told = call.id, call.name, call.args, call.result
-            yield ProviderToolCalled(*told, message.id, at=at)
+            yield events.ProviderToolCalled(*told, message.id, at=at)
         thought = message.metadata.get("thought") is True
-        yield TextDelta(message.content, thought=thought, response_id=message.id, at=at)
+        yield events.TextDelta(message.content, thought=thought, response_id=message.id, at=at)
         for attachment in message.attachments:
-            yield AttachmentReceived(attachment, message.id, at=at)
+            yield events.AttachmentReceived(attachment, message.id, at=at)
         metadata = message.metadata
         if sources := sources_of(metadata.get(CITATIONS) or metadata.get("sources")):
-            yield SourcesCited(sources, message.id, at=at)
+            yield events.SourcesCited(sources, message.id, at=at)
         for action in message.tool_calls:
             calls[action.id] = path, action
-            yield ActionRequested(action, message.id, at=Position(run_id, path=path))
+            yield events.ActionRequested(action, message.id, at=events.Position(run_id, path=path))
     elif message.role is Role.TOOL and message.tool_call_id in calls:
         path, action = calls[message.tool_call_id]
-        yield ActionFinished(action, message, at=Position(run_id, path=path))
+        yield events.ActionFinished(action, message, at=events.Position(run_id, path=path))
 
 
 def asked_in(
     pending: Pending | None, run_id: str, paths: Mapping[str, Path] = MappingProxyType({})
-) -> Iterator[AgentEvent]:
+) -> Iterator[events.AgentEvent]:
     """Yield what a run waits for; ``paths`` has those of the nets that ask."""
     if pending is None:
         return
     for call in pending.calls:
-        yield ApprovalRequested((call,), at=Position(run_id, path=paths.get(call.id, ())))
+        yield events.ApprovalRequested(
+            (call,), at=events.Position(run_id, path=paths.get(call.id, ()))
+        )
     for key, prompt in pending.questions.items():
-        at = Position(run_id, path=paths.get(key, ()))
-        yield InputRequested(prompt, key, pending.schemas.get(key), at=at)
+        at = events.Position(run_id, path=paths.get(key, ()))
+        yield events.InputRequested(prompt, key, pending.schemas.get(key), at=at)

@@ -11,10 +11,12 @@ Clients of these protocols choose the ID of a conversation and send all its mess
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
+from urllib.parse import quote, unquote
 
 import anyio
 from starlette.requests import Request
@@ -27,9 +29,45 @@ from agent_brain.memories.runs.human_requests import HumanRequests
 from agent_brain.memories.stored import StoredMemory
 from agent_brain.memories.wrapper import WrappingMemory
 from agent_brain.serving.session import Session
-from agent_brain.serving.web.chat.translator import Path
 from agent_brain.serving.web.requests import owner_args, sessions_of
 from agent_brain.tools.action import Action
+
+PREFIX = "wait:"
+Path: TypeAlias = tuple[str, ...]
+
+
+def wait_id(session: str, key: str) -> str:
+    """Return the ID with which a client answers the call or the question ``key`` of a session.
+
+    It names the session, so that the run is found although the client names another session, or
+    none: the ID of a session that has no user cannot be guessed.
+    """
+    return f"{PREFIX}{quote(session, safe='')}:{key}"
+
+
+def read_wait_id(text: str) -> tuple[str, str] | None:
+    """Return the session and the key in ``text``; None if it is not such an ID."""
+    if not text.startswith(PREFIX):
+        return None
+    session, colon, key = text.removeprefix(PREFIX).partition(":")
+    return (unquote(session), key) if colon and session else None
+
+
+def call_key(text: str) -> str:
+    """Return the ID that a call has in the run, from the one that the client knows."""
+    found = read_wait_id(text)
+    return text if found is None or not found[1] else found[1]
+
+
+def read_call(name: str, arguments: str, call_id: str) -> Action:
+    """Return a tool call whose arguments are JSON text."""
+    try:
+        args: Any = json.loads(arguments or "{}")
+    except (ValueError, RecursionError):
+        args = None
+    if isinstance(args, dict):
+        return Action(name=name, args=args, id=call_id)
+    return Action(name=name, id=call_id, unparsed=arguments)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,43 +5,16 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from agent_brain.common.text import clean, to_text
 from agent_brain.memories.message import CUT_REASONS, Message
 from agent_brain.serving.event_json import MARK, around, quoted
 from agent_brain.serving.event_log import SessionEvent
-from agent_brain.serving.web.chat.wait_ids import wait_id
-from agent_brain.serving.web.translator import PartT, Translator
-from agent_brain.states.events import (
-    KINDS,
-    OF_MEMORIES,
-    ActionDelta,
-    ActionFinished,
-    ActionRequested,
-    ActionStarted,
-    AgentEvent,
-    ApprovalRequested,
-    AttachmentReceived,
-    Event,
-    InputRequested,
-    MessageReceived,
-    PartialOutput,
-    ProviderToolCalled,
-    ResponseStarted,
-    RunFailed,
-    RunFinished,
-    RunStarted,
-    SourcesCited,
-    StateEntered,
-    StateExited,
-    TextDelta,
-    ToolProgress,
-    UsageReported,
-)
+from agent_brain.serving.web.chat.threads import Path, wait_id
+from agent_brain.serving.web.streams import PartT, Translator
+from agent_brain.states import events
 from agent_brain.tools.action import Action
 
-Path: TypeAlias = tuple[str, ...]
 NOT_RUN = "The call was not run"  # what a user interface reads when a run ends before a call
 
 
@@ -99,18 +72,14 @@ class ChatTranslator(Translator[PartT]):
         self._said = False  # text of the conversation
         self._started = self._ended = False
 
-    def translate(self, event: AgentEvent) -> list[PartT]:
+    def translate(self, event: events.AgentEvent) -> list[PartT]:
         """Return the parts for an event of the run; none before it starts and after it ends."""
-        if self._ended:
+        self._started = self._started or isinstance(event, events.RunStarted)
+        if self._ended or not self._started:
             return []
-        if isinstance(event, RunStarted):
-            self._started = True
-            return self._start(event)
-        if not self._started:
-            return []
-        if isinstance(event, RunFailed):
+        if isinstance(event, events.RunFailed):
             return self.fail(event.error)
-        if isinstance(event, RunFinished):
+        if isinstance(event, events.RunFinished):
             self._ended = True
             return self._finish(event)
         return self._inside_run(event)
@@ -118,7 +87,7 @@ class ChatTranslator(Translator[PartT]):
     def frames(self, item: SessionEvent) -> bytes:
         """Return what the client is sent for an event; pieces of an open text are alike."""
         event = item.event
-        if type(event) is not TextDelta or not event.text or self._ended:
+        if type(event) is not events.TextDelta or not event.text or self._ended:
             return super().frames(item)
         text = self._texts.get((event.path, event.response_id))
         if text is None or text.thought != event.thought:
@@ -135,49 +104,35 @@ class ChatTranslator(Translator[PartT]):
         self._ended = True
         return self._fail(error)
 
-    def _inside_run(self, event: AgentEvent) -> list[PartT]:
+    def _inside_run(self, event: events.AgentEvent) -> list[PartT]:
         match event:
-            case TextDelta():
+            case events.TextDelta():
                 return self._add_text(event) if event.text else []
-            case ActionDelta():
+            case events.ActionDelta():
                 return self._add_arguments(event)
-            case PartialOutput():
-                return [] if event.thought else self._partial_output(event)
-            case ActionRequested(action=action):
+            case events.ActionRequested(action=action):
                 ended = self._end_response(event, event.response_id)
                 return [*ended, *self._request(event, action)]
-            case ActionStarted(action=action):
+            case events.ActionStarted(action=action):
                 return self._begin_call(event, action)
-            case ToolProgress(action=action):
-                return self._progress(event) if (event.path, action.id) in self._calls else []
-            case ActionFinished(action=action):
+            case events.ToolProgress(action=action):
+                return self._tell(event) if (event.path, action.id) in self._calls else []
+            case events.ActionFinished(action=action):
                 shown = self._begin_call(event, action)
                 known = self._calls.pop((event.path, action.id), None) is not None
                 return [*shown, *(self._result(event) if known else [])]
-            case ApprovalRequested():
+            case events.ApprovalRequested():
                 return [part for call in event.actions for part in self._ask(event, call)]
-            case InputRequested():
+            case events.InputRequested():
                 return self._ask_question(event)
-            case StateEntered() | StateExited() | ResponseStarted() | UsageReported():
-                return self._progress_of_net(event)
-            case MessageReceived():
-                return self._steering(event)
+            case events.ProviderToolCalled():
+                return self._inside_run(_as_finished(event))
             case _:
-                return self._other(event)
-
-    def _other(self, event: AgentEvent) -> list[PartT]:
-        if isinstance(event, ProviderToolCalled):
-            return self._inside_run(_as_finished(event))
-        if isinstance(event, AttachmentReceived):
-            return self._attachment(event)
-        if isinstance(event, SourcesCited):
-            return self._sources(event)
-        own = event.kind not in KINDS or isinstance(event, OF_MEMORIES)
-        return self._own_event(event) if own else []
+                return self._tell(event)
 
     # Texts
 
-    def _add_text(self, event: TextDelta) -> list[PartT]:
+    def _add_text(self, event: events.TextDelta) -> list[PartT]:
         key = event.path, event.response_id
         text = self._texts.get(key)
         parts: list[PartT] = []
@@ -191,17 +146,17 @@ class ChatTranslator(Translator[PartT]):
         parts.append(self._delta(text, clean(event.text)))
         return parts
 
-    def _unsaid(self, event: RunFinished) -> list[PartT]:
+    def _unsaid(self, event: events.RunFinished) -> list[PartT]:
         """Tell the answer of a run that is done, if nothing was streamed."""
         if event.stop_reason != "done" or not event.answer or self._said:
             return []
-        text_id = self._text_id(TextDelta(event.answer, at=event.at))
+        text_id = self._text_id(events.TextDelta(event.answer, at=event.at))
         text = Text(text_id, thought=False, path=(), state=None)
         said = [*self._begin_text(text), self._delta(text, clean(event.answer))]
         return [*said, *self._end_text(text, cut_off=event.finish_reason in CUT_REASONS)]
 
     def _end_response(
-        self, event: Event, response_id: str | None, *, cut_off: bool = False
+        self, event: events.Event, response_id: str | None, *, cut_off: bool = False
     ) -> list[PartT]:
         """End the text of a response."""
         return self._end_texts([(event.path, response_id)], cut_off=cut_off)
@@ -228,7 +183,7 @@ class ChatTranslator(Translator[PartT]):
 
     # Calls
 
-    def _request(self, event: ActionRequested, action: Action) -> list[PartT]:
+    def _request(self, event: events.ActionRequested, action: Action) -> list[PartT]:
         """Tell of a new call, if the client may know it."""
         key = event.path, action.id
         self._hidden.pop(key, None)
@@ -242,15 +197,7 @@ class ChatTranslator(Translator[PartT]):
         self._hidden[key] = action
         return self._end_coming([key])
 
-    def _attachment(self, event: AttachmentReceived) -> list[PartT]:
-        """Return the parts for a picture that the model has made."""
-        return self._own_event(event)
-
-    def _sources(self, event: SourcesCited) -> list[PartT]:
-        """Return the parts for pages that the model cites."""
-        return self._own_event(event)
-
-    def _begin_call(self, event: Event, action: Action) -> list[PartT]:
+    def _begin_call(self, event: events.Event, action: Action) -> list[PartT]:
         """Tell of a call that begins or ends, if the client should know it and does not."""
         key = event.path, action.id
         told = key in self._coming or key in self._asked
@@ -258,7 +205,7 @@ class ChatTranslator(Translator[PartT]):
             return []
         return self._need(event, action)
 
-    def _need(self, event: Event, action: Action) -> list[PartT]:
+    def _need(self, event: events.Event, action: Action) -> list[PartT]:
         """Tell of a call that the client must know, if it does not."""
         key = event.path, action.id
         self._hidden.pop(key, None)
@@ -271,7 +218,7 @@ class ChatTranslator(Translator[PartT]):
         del self._coming[key]
         return self._end_arguments(event.path, action)
 
-    def _add_arguments(self, event: ActionDelta) -> list[PartT]:
+    def _add_arguments(self, event: events.ActionDelta) -> list[PartT]:
         """Tell of a piece of the arguments of a call, if the client may know it."""
         key, parts = (event.path, event.id), list[PartT]()
         if event.dropped:
@@ -292,10 +239,10 @@ class ChatTranslator(Translator[PartT]):
         calls = [(key, action) for key in [*keys] if (action := self._coming.pop(key, None))]
         return [part for (path, _), call in calls for part in self._drop(path, call)]
 
-    def _ask(self, event: ApprovalRequested, action: Action) -> list[PartT]:
+    def _ask(self, event: events.ApprovalRequested, action: Action) -> list[PartT]:
         return [*self._need(event, action), *self._approval(event.path, action)]
 
-    def _ask_question(self, event: InputRequested) -> list[PartT]:
+    def _ask_question(self, event: events.InputRequested) -> list[PartT]:
         """Tell of a question, and of the call that asks it, if a call does."""
         key = event.path, event.id
         places = (self._calls, self._hidden, self._asked)
@@ -321,16 +268,13 @@ class ChatTranslator(Translator[PartT]):
     # What a protocol says
 
     @abstractmethod
-    def _start(self, event: RunStarted) -> list[PartT]: ...
-
-    @abstractmethod
-    def _finish(self, event: RunFinished) -> list[PartT]: ...
+    def _finish(self, event: events.RunFinished) -> list[PartT]: ...
 
     @abstractmethod
     def _fail(self, error: Exception) -> list[PartT]: ...
 
     @abstractmethod
-    def _text_id(self, event: TextDelta) -> str: ...
+    def _text_id(self, event: events.TextDelta) -> str: ...
 
     @abstractmethod
     def _begin_text(self, text: Text) -> list[PartT]: ...
@@ -360,13 +304,7 @@ class ChatTranslator(Translator[PartT]):
         """Tell that a call is not made whose arguments have not all come."""
 
     @abstractmethod
-    def _partial_output(self, event: PartialOutput) -> list[PartT]: ...
-
-    @abstractmethod
-    def _progress(self, event: ToolProgress) -> list[PartT]: ...
-
-    @abstractmethod
-    def _result(self, event: ActionFinished) -> list[PartT]: ...
+    def _result(self, event: events.ActionFinished) -> list[PartT]: ...
 
     @abstractmethod
     def _not_run(self, path: Path, action: Action) -> PartT: ...
@@ -375,27 +313,27 @@ class ChatTranslator(Translator[PartT]):
     def _approval(self, path: Path, action: Action) -> list[PartT]: ...
 
     @abstractmethod
-    def _question(self, event: InputRequested, call: Action | None) -> list[PartT]: ...
+    def _question(self, event: events.InputRequested, call: Action | None) -> list[PartT]: ...
 
     @abstractmethod
-    def _steering(self, event: MessageReceived) -> list[PartT]: ...
+    def _tell(self, event: events.AgentEvent) -> list[PartT]:
+        """Tell of an event that is neither of a text nor of a call, or of the progress of one."""
 
     @abstractmethod
-    def _progress_of_net(
-        self, event: StateEntered | StateExited | ResponseStarted | UsageReported
-    ) -> list[PartT]: ...
+    def _own_event(self, event: events.Event) -> list[PartT]:
+        """Tell of an event as it is."""
 
-    @abstractmethod
-    def _own_event(self, event: Event) -> list[PartT]:
-        """Tell of an event of a memory, or of the program's own class."""
+    def _is_own(self, event: events.AgentEvent) -> bool:
+        """Return whether an event is one of a memory, or of the program's own class."""
+        return event.kind not in events.KINDS or isinstance(event, events.OF_MEMORIES)
 
     def _needs_client(self, action: Action) -> bool:
         """Return whether the client is to run a call."""
         return False
 
 
-def _as_finished(event: ProviderToolCalled) -> ActionFinished:
+def _as_finished(event: events.ProviderToolCalled) -> events.ActionFinished:
     """Return a call of a provider's tool as one of ours that has ended."""
     action = Action(name=event.name, args=dict(event.args), id=event.call_id)
     content = "" if event.result is None else to_text(event.result)
-    return ActionFinished(action, Message.tool(content, action), at=event.at)
+    return events.ActionFinished(action, Message.tool(content, action), at=event.at)

@@ -13,13 +13,7 @@ from agent_brain.serving.event_json import MARK, around, quoted
 from agent_brain.serving.event_log import SessionEvent
 from agent_brain.serving.web.openai.errors import api_error, log_failure
 from agent_brain.serving.web.openai.translate import CITED, CUT_OFF, Json, OpenAITranslator
-from agent_brain.states.events import (
-    ActionFinished,
-    ActionRequested,
-    ActionStarted,
-    RunFinished,
-    TextDelta,
-)
+from agent_brain.states import events
 from agent_brain.states.usage import Usage
 
 MAX_SHOWN = 1000  # tokens of the arguments or the result of a call
@@ -52,7 +46,7 @@ class ChatStream(OpenAITranslator):
     def frames(self, item: SessionEvent) -> bytes:
         """Return what the client is sent for an event; pieces of one answer are alike."""
         event = item.event
-        if self.limit.most is not None or type(event) is not TextDelta or event.thought:
+        if self.limit.most is not None or type(event) is not events.TextDelta or event.thought:
             return super().frames(item)
         if not event.text or self._source != (event.response_id, event.step, event.path):
             return super().frames(item)
@@ -72,7 +66,7 @@ class ChatStream(OpenAITranslator):
     def _begin(self) -> list[Json]:
         return [self._chunk({"role": "assistant", "content": ""})]
 
-    def _say(self, event: TextDelta, text: str) -> list[Json]:
+    def _say(self, event: events.TextDelta, text: str) -> list[Json]:
         if event.thought:
             return self._aside(text)
         source = (event.response_id, event.step, event.path)
@@ -89,13 +83,15 @@ class ChatStream(OpenAITranslator):
         self._pictures += 1
         return [self._chunk({"images": [image]})]
 
-    def _show(self, event: ActionRequested | ActionStarted | ActionFinished) -> list[Json]:
+    def _show(
+        self, event: events.ActionRequested | events.ActionStarted | events.ActionFinished
+    ) -> list[Json]:
         name = event.action.name
-        if isinstance(event, ActionRequested):
+        if isinstance(event, events.ActionRequested):
             return self._aside(
                 f"{name}({shorten(to_compact_json(event.action.args), MAX_SHOWN)})\n"
             )
-        if isinstance(event, ActionFinished):
+        if isinstance(event, events.ActionFinished):
             word = "failed" if event.result.is_error else "returned"
             return self._aside(f"{name} {word}: {shorten(event.result.content, MAX_SHOWN)}\n")
         return []
@@ -103,7 +99,7 @@ class ChatStream(OpenAITranslator):
     def _aside(self, text: str) -> list[Json]:
         return [self._chunk({"reasoning_content": text})]
 
-    def _finish(self, event: RunFinished) -> list[Json]:
+    def _finish(self, event: events.RunFinished) -> list[Json]:
         closing = self._unsaid(event)
         if event.stop_reason in WAITING:
             question = self._question()
@@ -119,7 +115,7 @@ class ChatStream(OpenAITranslator):
             chunks.append({**self._chunk({}), "choices": [], "usage": usage_of(event.usage)})
         return chunks
 
-    def _finish_reason(self, event: RunFinished) -> str:
+    def _finish_reason(self, event: events.RunFinished) -> str:
         if self._is_limited(event) or event.stop_reason in CUT_OFF:
             return "length"
         reason = event.finish_reason

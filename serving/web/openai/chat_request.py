@@ -7,14 +7,14 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from agent_brain.memories.message import Message
+from agent_brain.serving.web.chat.threads import read_call
 from agent_brain.serving.web.openai.messages import (
     Conversation,
     conversation,
-    read_call,
     read_message,
 )
 from agent_brain.serving.web.openai.refusals import CHAT, check_fields
-from agent_brain.serving.web.openai.shown import Extension
+from agent_brain.serving.web.openai.translate import Extension
 
 
 class CalledFunction(BaseModel):

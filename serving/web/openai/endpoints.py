@@ -4,32 +4,47 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager
+from dataclasses import replace
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from agent_brain.serving.event_log import SessionEvent
+from agent_brain.serving.pending import request_in
 from agent_brain.serving.web.openai.chat import ChatCompletion, ChatStream
 from agent_brain.serving.web.openai.chat_request import ChatRequest
-from agent_brain.serving.web.openai.encoding import encode
 from agent_brain.serving.web.openai.errors import (
+    INVALID,
     ApiError,
-    api_error,
     error_after_output,
     invalid,
-    log_failure,
 )
-from agent_brain.serving.web.openai.kept_responses import find_response, new_response_id
+from agent_brain.serving.web.openai.formats import format_options
+from agent_brain.serving.web.openai.kept_responses import (
+    UnkeptResponses,
+    find_response,
+    keep_limit,
+    new_response_id,
+)
 from agent_brain.serving.web.openai.response_request import ResponseRequest
 from agent_brain.serving.web.openai.responses import ResponseStream, WholeResponse
-from agent_brain.serving.web.openai.session_runs import ResponseSessions, answer_chat
-from agent_brain.serving.web.openai.shown import Extension, Shown
-from agent_brain.serving.web.openai.translate import OpenAITranslator
-from agent_brain.serving.web.requests import read_json, sessions_of, settings_of
-from agent_brain.serving.web.responses import StreamResponse
+from agent_brain.serving.web.openai.session_runs import ResponseRun, session_of, unkept
+from agent_brain.serving.web.openai.translate import Extension, OpenAITranslator, Shown, encode
+from agent_brain.serving.web.requests import (
+    deps_of,
+    owner_args,
+    read_json,
+    sessions_of,
+    settings_of,
+)
 from agent_brain.serving.web.streams import Answer, stream_answer
+
+SESSION_HEADER = "x-session-id"
+NEW = "new"
 
 
 def routes() -> list[Route]:
@@ -39,11 +54,11 @@ def routes() -> list[Route]:
     """
     api = OpenAIApi()
     return [
-        Route("/v1/models", _with_errors(api.list_models), methods=["GET"]),
-        Route("/v1/models/{model:path}", _with_errors(api.describe_model), methods=["GET"]),
-        Route("/v1/chat/completions", _with_errors(api.chat_completions), methods=["POST"]),
-        Route("/v1/responses/{response}", _with_errors(api.retrieve), methods=["GET"]),
-        Route("/v1/responses", _with_errors(api.responses), methods=["POST"]),
+        Route("/v1/models", api.list_models, methods=["GET"]),
+        Route("/v1/models/{model:path}", api.describe_model, methods=["GET"]),
+        Route("/v1/chat/completions", api.chat_completions, methods=["POST"]),
+        Route("/v1/responses/{response}", api.retrieve, methods=["GET"]),
+        Route("/v1/responses", api.responses, methods=["POST"]),
     ]
 
 
@@ -52,7 +67,7 @@ class OpenAIApi:
 
     def __init__(self) -> None:
         self._created = int(time.time())
-        self._responses = ResponseSessions()
+        self._unkept = UnkeptResponses()
 
     async def list_models(self, request: Request) -> Response:
         """List the agent as the only model."""
@@ -73,7 +88,7 @@ class OpenAIApi:
         _check_model(request, body.model)
         body.check()
         opening = _chat_answer(request, body)
-        return _stream(request, opening) if body.stream else _at_once(request, opening)
+        return _answer(request, opening, stream=body.stream)
 
     async def responses(self, request: Request) -> Response:
         """Answer a request of the Responses API."""
@@ -81,29 +96,34 @@ class OpenAIApi:
         _check_model(request, body.model)
         body.check()
         opening = self._response_answer(request, body)
-        return _stream(request, opening) if body.stream else _at_once(request, opening)
+        return _answer(request, opening, stream=body.stream)
 
     @asynccontextmanager
     async def _response_answer(
         self, request: Request, body: ResponseRequest
     ) -> AsyncIterator[Answer]:
-        async with self._responses.answer(request, body) as answering:
-            session, run = answering.session, answering.run
+        found = body.read_input()
+        async with AsyncExitStack() as stack:
+            session, run = await ResponseRun(request, body, found, self._unkept).begin(stack)
             response_id = new_response_id(session, run)
             stream = ResponseStream(
                 response_id,
                 body.model,
                 shown=_shown(request, body.agent_brain),
                 most_tokens=body.max_output_tokens,
-                session=answering.session_id,
-                approved=answering.approved,
+                session=None if session is None else session.id,
+                approved=found.approve,
                 fields=body.repeated(),
             )
             try:
                 yield Answer(run, stream, run)
             finally:
                 if session is not None and stream.ended:
-                    await self._responses.ended(session, response_id, stream)
+                    if session.kept is None:
+                        failed = stream.failed_run
+                        await self._unkept.ended(session, response_id, failed=failed)
+                    else:  # its steps tell the rest
+                        await keep_limit(session, response_id, stream.limit)
 
     async def retrieve(self, request: Request) -> Response:
         """Return a response that a session keeps, as it is recorded."""
@@ -111,8 +131,8 @@ class OpenAIApi:
         if request.query_params.get("stream", "false") != "false":
             raise invalid("A stored response comes as a whole, not as a stream", "stream")
         why = "" if sessions_of(request).keeps_steps else ": the server has no journal"
-        missing = ApiError(404, f"Response with id {response_id!r} not found{why}.")
-        async with self._responses.find(request, response_id, missing) as (session, name):
+        missing = ApiError(404, INVALID, f"Response with id {response_id!r} not found{why}.")
+        async with session_of(request, response_id, missing) as (session, name):
             found = await find_response(session, name)
             if found is None:
                 raise missing
@@ -139,49 +159,84 @@ class OpenAIApi:
 
 @asynccontextmanager
 async def _chat_answer(request: Request, body: ChatRequest) -> AsyncIterator[Answer]:
-    async with answer_chat(request, body) as answering:
-        stream = ChatStream(
-            f"chatcmpl-{secrets.token_hex(16)}",
-            body.model,
-            shown=_shown(request, body.agent_brain),
-            most_tokens=body.most_tokens,
-            include_usage=body.includes_usage or not body.stream,
-            session=answering.session_id,
-        )
-        yield Answer(answering.run, stream, answering.run)
+    """Yield the answer to a request of Chat Completions, whose run has begun.
+
+    The header ``X-Session-Id`` names the session that keeps the conversation, ``new`` a new one;
+    without it the request holds all of the conversation.
+    """
+    said, deps, named = body.conversation(), deps_of(request), request.headers.get(SESSION_HEADER)
+    if named is None:
+        opening = unkept(request, said.history)
+    else:
+        opening = sessions_of(request).use(None if named == NEW else named, **owner_args(request))
+    async with opening as session:
+        options = format_options(session, body.response_format, "response_format")
+        asked = None if named is None or session.run is not None else request_in(session.memory)
+        if asked is None:
+            run = session.stream(said.task, deps=deps, **options)
+        else:
+            decisions: Any = asked.decide(said.task.content)
+            run = session.stream_resume(**decisions, deps=deps, **options)
+        async with run:
+            stream = ChatStream(
+                f"chatcmpl-{secrets.token_hex(16)}",
+                body.model,
+                shown=_shown(request, body.agent_brain),
+                most_tokens=body.most_tokens,
+                include_usage=body.includes_usage or not body.stream,
+                session=None if named is None else session.id,
+            )
+            yield Answer(run, stream, run)
 
 
-def _stream(request: Request, opening: AbstractAsyncContextManager[Answer]) -> Response:
-    return stream_answer(request, opening, on_error=_error_response)
+def _answer(
+    request: Request, opening: AbstractAsyncContextManager[Answer], *, stream: bool | None
+) -> Response:
+    """Return a response that streams an answer, or has it in one piece."""
+    if stream:
+        return stream_answer(request, opening)
+    return stream_answer(request, _whole(opening), media_type="application/json")
 
 
-def _at_once(request: Request, opening: AbstractAsyncContextManager[Answer]) -> Response:
-    """Return a response of one chunk; the run is cancelled if the client does not wait for it."""
-    stall = settings_of(request).limits.stall
-    return StreamResponse(
-        _whole(opening), media_type="application/json", stall=stall, on_error=_error_response
-    )
-
-
-async def _whole(opening: AbstractAsyncContextManager[Answer]) -> AsyncGenerator[bytes, None]:
-    """Yield an answer in one piece; an error after output tells clients not to ask again."""
-    begun = False
+@asynccontextmanager
+async def _whole(opening: AbstractAsyncContextManager[Answer]) -> AsyncIterator[Answer]:
     async with opening as answer:
-        translator = answer.frames
-        assert isinstance(translator, OpenAITranslator)
-        whole = ChatCompletion() if isinstance(translator, ChatStream) else WholeResponse()
-        try:
-            async for item in answer.items:
-                for part in translator.translate(item.event):
-                    begun = True
-                    whole.add(part)
-                if translator.enough and answer.run is not None:
-                    answer.run.cancel()
-        except Exception as error:
-            if not begun:
-                raise
-            raise error_after_output(error) from error
-        yield encode(whole.body())
+        assert isinstance(answer.frames, OpenAITranslator)
+        yield replace(answer, frames=Whole(answer.frames))
+
+
+class Whole:
+    """An answer in one piece; an error after output tells clients not to ask again.
+
+    Args:
+        translator: Makes its parts.
+    """
+
+    def __init__(self, translator: OpenAITranslator) -> None:
+        self._translator = translator
+        self._answer = ChatCompletion() if isinstance(translator, ChatStream) else WholeResponse()
+        self._begun = False
+
+    def frames(self, item: SessionEvent) -> bytes:
+        """Add up the parts."""
+        for part in self._translator.translate(item.event):
+            self._begun = True
+            self._answer.add(part)
+        return b""
+
+    def failed(self, error: Exception, *, begun: bool) -> bytes:
+        """Raise the error."""
+        raise error_after_output(error) if self._begun else error
+
+    @property
+    def last(self) -> bytes:
+        """The answer."""
+        return encode(self._answer.body())
+
+    @property
+    def enough(self) -> bool:
+        """Whether the run should be cancelled."""
+        return self._translator.enough
 
 
 def _check_model(request: Request, model: str) -> None:
@@ -189,29 +244,8 @@ def _check_model(request: Request, model: str) -> None:
     name = settings_of(request).name
     if model != name:
         message = f"The model {model!r} does not exist: this server has {name!r}"
-        raise ApiError(404, message, code="model_not_found", param="model")
+        raise ApiError(404, INVALID, message, code="model_not_found", param="model")
 
 
 def _shown(request: Request, extension: Extension) -> Shown:
     return extension.over(Shown(tools=settings_of(request).show_tools))
-
-
-def _with_errors(
-    endpoint: Callable[[Request], Awaitable[Response]],
-) -> Callable[[Request], Awaitable[Response]]:
-    """Return ``endpoint`` with its errors in OpenAI's form."""
-
-    async def answer(request: Request) -> Response:
-        try:
-            return await endpoint(request)
-        except Exception as error:
-            return _error_response(error)
-
-    return answer
-
-
-def _error_response(error: Exception) -> Response:
-    known = api_error(error)
-    if known.status == 500:
-        log_failure(error)
-    return JSONResponse(known.body(), known.status, headers=known.headers)

@@ -2,27 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
+from agent_brain import errors
 from agent_brain.common.secrets import get_logger, scrub
-from agent_brain.errors import (
-    AgentBrainError,
-    ContextWindowError,
-    DecisionError,
-    LLMBadRequestError,
-    LLMConnectionError,
-    LLMError,
-    LLMQuotaError,
-    LLMRateLimitError,
-    LLMRefusalError,
-    LLMServerError,
-    LLMTimeoutError,
-    Refused,
-    ResumeError,
-)
-from agent_brain.serving.web.errors import as_http_error
-from agent_brain.serving.web.requests import HttpError
+from agent_brain.serving.web.requests import HttpError, as_http_error
 
 logger = get_logger(__name__)
 
@@ -31,30 +15,7 @@ SERVER = "server_error"
 
 
 class ApiError(HttpError):
-    """An error as OpenAI's API reports it.
-
-    Args:
-        status: The HTTP status.
-        message: What was wrong, and what to do.
-        type: The kind of error, such as ``"invalid_request_error"``.
-        code: A name for programs, such as ``"model_not_found"``.
-        param: The field of the request that was wrong.
-        headers: Further headers of the answer.
-    """
-
-    def __init__(
-        self,
-        status: int,
-        message: str,
-        *,
-        type: str = INVALID,  # noqa: A002 - the field's name
-        code: str | None = None,
-        param: str | None = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> None:
-        super().__init__(status, type, message, headers)
-        self.code = code
-        self.param = param
+    """An error as OpenAI's API reports it, such as ``"model_not_found"``."""
 
     def body(self) -> dict[str, Any]:
         """Return it as JSON."""
@@ -63,7 +24,7 @@ class ApiError(HttpError):
 
 def invalid(message: str, param: str | None = None, code: str | None = None) -> ApiError:
     """Return an error of status 400, for a request that cannot be answered as it is."""
-    return ApiError(400, message, code=code, param=param)
+    return ApiError(400, INVALID, message, code=code, param=param)
 
 
 def unsupported(param: str, why: str) -> ApiError:
@@ -74,7 +35,7 @@ def unsupported(param: str, why: str) -> ApiError:
 def budget_error() -> ApiError:
     """Return the error for a run that a budget ended before it did anything."""
     quota = "insufficient_quota"
-    return ApiError(429, "The budget is used up", type=quota, code=quota)
+    return ApiError(429, quota, "The budget is used up", code=quota)
 
 
 def api_error(error: Exception) -> ApiError:
@@ -86,15 +47,15 @@ def api_error(error: Exception) -> ApiError:
         return error
     for kind, status, name, code in _KINDS:
         if isinstance(error, kind):
-            return ApiError(status, scrub(str(error)), type=name, code=code)
-    if not isinstance(error, AgentBrainError | HttpError):
-        return ApiError(500, f"The run failed: {type(error).__name__}", type=SERVER, code=SERVER)
+            return ApiError(status, name, scrub(str(error)), code=code)
+    if not isinstance(error, errors.AgentBrainError | HttpError):
+        return ApiError(500, SERVER, f"The run failed: {type(error).__name__}", code=SERVER)
     http = as_http_error(error)
     if http.status >= 500:
-        return ApiError(500, http.message, type=SERVER, code=SERVER, headers=http.headers)
+        return ApiError(500, SERVER, http.message, http.headers, code=SERVER)
     name = "rate_limit_error" if http.status == 429 else INVALID
     status = 400 if http.status == 422 else http.status
-    return ApiError(status, http.message, type=name, code=http.type, headers=http.headers)
+    return ApiError(status, name, http.message, http.headers, code=http.type)
 
 
 def log_failure(error: Exception) -> None:
@@ -114,16 +75,16 @@ def error_after_output(error: Exception) -> ApiError:
 
 
 _KINDS: tuple[tuple[type[Exception], int, str, str], ...] = (  # the first that fits
-    (ContextWindowError, 400, INVALID, "context_length_exceeded"),
-    (LLMBadRequestError, 400, INVALID, "invalid_prompt"),
-    (LLMRefusalError, 400, INVALID, "content_filter"),
-    (Refused, 403, "permission_error", "refused"),
-    (LLMQuotaError, 429, "insufficient_quota", "insufficient_quota"),
-    (LLMRateLimitError, 429, "rate_limit_error", "rate_limit_exceeded"),
-    (LLMTimeoutError, 504, SERVER, "timeout"),
-    (LLMConnectionError, 502, SERVER, "bad_gateway"),
-    (LLMServerError, 502, SERVER, "bad_gateway"),
-    (LLMError, 500, SERVER, SERVER),
-    (DecisionError, 400, INVALID, "invalid_request"),
-    (ResumeError, 400, INVALID, "nothing_to_resume"),
+    (errors.ContextWindowError, 400, INVALID, "context_length_exceeded"),
+    (errors.LLMBadRequestError, 400, INVALID, "invalid_prompt"),
+    (errors.LLMRefusalError, 400, INVALID, "content_filter"),
+    (errors.Refused, 403, "permission_error", "refused"),
+    (errors.LLMQuotaError, 429, "insufficient_quota", "insufficient_quota"),
+    (errors.LLMRateLimitError, 429, "rate_limit_error", "rate_limit_exceeded"),
+    (errors.LLMTimeoutError, 504, SERVER, "timeout"),
+    (errors.LLMConnectionError, 502, SERVER, "bad_gateway"),
+    (errors.LLMServerError, 502, SERVER, "bad_gateway"),
+    (errors.LLMError, 500, SERVER, SERVER),
+    (errors.DecisionError, 400, INVALID, "invalid_request"),
+    (errors.ResumeError, 400, INVALID, "nothing_to_resume"),
 )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import AsyncGenerator, Iterator
+from collections import OrderedDict
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -12,6 +13,7 @@ from typing import Any
 
 import anyio
 
+from agent_brain.memories.base import Memory
 from agent_brain.memories.journal.entry import Entry
 from agent_brain.memories.message import Message
 from agent_brain.memories.sessions.history import SavedStep
@@ -21,11 +23,11 @@ from agent_brain.memories.store.session import responses_key
 from agent_brain.serving.pending import pending_in
 from agent_brain.serving.session import Session
 from agent_brain.serving.session_run import SessionRun
+from agent_brain.serving.sessions import SessionKey
 from agent_brain.serving.web.chat.elsewhere import asked_in, told_by
-from agent_brain.serving.web.chat.translator import Path
-from agent_brain.serving.web.openai.errors import SERVER, ApiError
-from agent_brain.serving.web.openai.token_limit import ReachedLimit, TokenLimit
-from agent_brain.serving.web.openai.translate import Json
+from agent_brain.serving.web.chat.threads import Path
+from agent_brain.serving.web.openai.errors import SERVER, ApiError, invalid
+from agent_brain.serving.web.openai.translate import Json, ReachedLimit, TokenLimit
 from agent_brain.states.events import AgentEvent, Position, RunFailed, RunFinished, TextDelta
 from agent_brain.states.usage import Usage
 from agent_brain.tools.action import Action
@@ -33,6 +35,7 @@ from agent_brain.tools.action import Action
 _LIMITED = "limited"  # the kind of an entry
 FIELDS = "openai_response"  # in the metadata of the task: what its response repeats of the request
 _ID = re.compile(r"resp_[0-9a-f]+_(?P<after>\d{1,15}|x)_(?P<run>[^_]+)_(?P<session>.+)", re.DOTALL)
+MAX_KNOWN = 10_000  # sessions
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +85,12 @@ class KeptResponse:
     name: ResponseName
     parts: list[Part]
     end: SavedStep | None
-    fields: Json = field(default_factory=dict)
+
+    @property
+    def fields(self) -> Json:
+        """What it repeats of its request."""
+        found: Any = next((m.metadata[FIELDS] for m in self.messages if FIELDS in m.metadata), {})
+        return dict(found)
 
     @property
     def created_at(self) -> int | None:
@@ -95,17 +103,15 @@ class KeptResponse:
         return None if self.end is None else _seconds(self.end.time)
 
     @property
+    def messages(self) -> list[Message]:
+        """What was recorded."""
+        return [message for part in self.parts for message in part.messages]
+
+    @property
     def approved(self) -> list[str]:
         """The calls that a person has approved."""
-        return [
-            message.tool_call_id or ""
-            for message in self._messages()
-            if (message.metadata.get("decision") or {}).get("approved")  # type: ignore[union-attr]
-        ]
-
-    def _messages(self) -> Iterator[Message]:
-        for part in self.parts:
-            yield from part.messages
+        decided: Any = ((m.tool_call_id, m.metadata.get("decision") or {}) for m in self.messages)
+        return [call_id or "" for call_id, decision in decided if decision.get("approved")]
 
     async def limit(self, session: Session, response_id: str) -> TokenLimit:
         """Return the limit of its tokens, which may have been reached."""
@@ -121,7 +127,7 @@ class KeptResponse:
         """Yield what the run has told, each message whole."""
         assert session.kept is not None
         memory = await memory_at(session.kept.journal, session.kept.key, self.end)
-        new = {message.id for message in self._messages()}
+        new = {message.id for message in self.messages}
         at = Position(self.name.run_id)
         calls: dict[str, tuple[Path, Action]] = {}
         yield TextDelta("", at=at)  # a response begins, even if nothing is said in it
@@ -133,7 +139,7 @@ class KeptResponse:
         if result is None:
             return
         if result.stop_reason == "failed":
-            yield RunFailed(ApiError(500, "The run failed", type=SERVER, code=SERVER), at=at)
+            yield RunFailed(ApiError(500, SERVER, "The run failed", code=SERVER), at=at)
             return
         for event in asked_in(pending_in(memory), at.run_id):
             yield event
@@ -156,8 +162,8 @@ async def find_response(session: Session, name: ResponseName) -> KeptResponse | 
             if step is not None and step.run_id != name.run_id:
                 return None
             if step is not None and step.status != "running":
-                return KeptResponse(name, parts, step, _fields(parts))
-    return KeptResponse(name, parts, None, _fields(parts)) if parts else None
+                return KeptResponse(name, parts, step)
+    return KeptResponse(name, parts, None) if parts else None
 
 
 async def keep_limit(session: Session, response_id: str, limit: TokenLimit) -> None:
@@ -180,11 +186,80 @@ async def has_gone_on(session: Session, step: SavedStep) -> bool:
     return False
 
 
-def _fields(parts: list[Part]) -> Json:
-    said: Any = (message for part in parts for message in part.messages)
-    found: Any = next((m.metadata[FIELDS] for m in said if FIELDS in m.metadata), {})
-    return dict(found)
-
-
 def _seconds(time: datetime | None) -> int | None:
     return None if time is None else int(time.timestamp())
+
+
+@dataclass(slots=True)
+class _Known:
+    """What is known of a session.
+
+    Attributes:
+        later: The responses that can be continued: the last one that did not fail, and failed ones
+            after it; with the IDs of the messages that failed ones after each have recorded.
+        before: The IDs of the messages that the current run has found.
+    """
+
+    later: dict[str, set[str]] = field(default_factory=dict)
+    before: set[str] = field(default_factory=set)
+
+
+class UnkeptResponses:
+    """The responses that can be continued, of each session without a journal."""
+
+    def __init__(self) -> None:
+        self._sessions: OrderedDict[SessionKey, _Known] = OrderedDict()
+
+    def check(self, session: Session, response_id: str) -> None:
+        """Refuse a response that cannot be continued any more.
+
+        Raises:
+            ApiError: The session has gone on since.
+        """
+        known = self._sessions.get(_key(session))
+        if known is not None and known.later and response_id not in known.later:
+            raise invalid(
+                f"{response_id!r} is not the last response of its conversation, and this server "
+                "keeps no steps: give it a journal",
+                "previous_response_id",
+            )
+
+    async def begin(self, session: Session, previous: str | None) -> None:
+        """Note that a run begins; what failed after ``previous``, which it continues, is deleted.
+
+        Args:
+            session: The session, in which no other run is active.
+            previous: The ID of the response; None to continue from whatever was last.
+        """
+        known = self._sessions.setdefault(_key(session), _Known())
+        self._sessions.move_to_end(_key(session))
+        while len(self._sessions) > MAX_KNOWN:
+            self._sessions.popitem(last=False)
+        found = await _messages(session.memory)
+        if previous is not None and previous in known.later:
+            failed, known.later = known.later[previous], {previous: set()}
+            delete: Any = getattr(session.memory, "delete", None)
+            if delete is not None and failed & found:
+                await delete([*(failed & found)])
+                found -= failed
+        known.before = found
+
+    async def ended(self, session: Session, response_id: str, *, failed: bool) -> None:
+        """Note that a response has ended; after one that failed, those before still count."""
+        known = self._sessions.setdefault(_key(session), _Known())
+        if not failed:
+            known.later = {response_id: set()}
+        elif known.later:
+            with anyio.CancelScope(shield=True):
+                recorded = await _messages(session.memory) - known.before
+                for later in known.later.values():
+                    later |= recorded
+                known.later[response_id] = set()
+
+
+def _key(session: Session) -> SessionKey:
+    return SessionKey(session.owner, session.id)
+
+
+async def _messages(memory: Memory) -> set[str]:
+    return {message.id for message in [*await memory.goal(), *await memory.dump()]}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 from agent_brain.serving.web.openai.errors import unsupported
@@ -59,12 +60,9 @@ def check_fields(fields: Mapping[str, Any], refusals: Refusals) -> None:
         ApiError: A field is refused.
     """
     for name, (refused, why) in refusals.items():
-        if name in fields and _is_refused(refused, fields[name]):
-            raise unsupported(name, why)
-
-
-def _is_refused(refused: Callable[[Any], bool], value: Any) -> bool:
-    try:
-        return refused(value)
-    except (TypeError, ValueError):  # not of the field's type
-        return True
+        if name not in fields:
+            continue
+        with suppress(TypeError, ValueError):  # not of the field's type: refused too
+            if not refused(fields[name]):
+                continue
+        raise unsupported(name, why)

@@ -138,17 +138,9 @@ class CallItem:
     def _event(self, kind: str, **fields: str) -> ResponseEvent:
         return {"type": kind, "item_id": self._id, "output_index": self._index, **fields}
 
-    def _item(
-        self,
-        status: str,
-        *,
-        arguments: str | None = None,
-        output: str | None = None,
-        error: Item | None = None,
-    ) -> Item:
-        said = self._arguments if arguments is None else arguments
-        item: Item = {"id": self._id, "status": status, "arguments": said}
-        return {**item, **self._fields, "output": output, "error": error}
+    def _item(self, status: str, **about: Any) -> Item:
+        item: Item = {"id": self._id, "status": status, "arguments": self._arguments}
+        return {**item, **self._fields, "output": None, "error": None, **about}
 
 
 def approval_item(action: Action, label: str) -> Item:

@@ -7,11 +7,11 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from agent_brain.memories.message import PARTIAL, Message, Role
-from agent_brain.serving.web.openai.content import read_content
+from agent_brain.serving.web.chat.threads import read_call
 from agent_brain.serving.web.openai.errors import invalid
-from agent_brain.serving.web.openai.messages import read_call, read_message
+from agent_brain.serving.web.openai.messages import read_content, read_message
 from agent_brain.serving.web.openai.refusals import RESPONSES, check_fields
-from agent_brain.serving.web.openai.shown import Extension
+from agent_brain.serving.web.openai.translate import Extension
 from agent_brain.tools.action import Action
 
 APPROVAL = "mcpr_"  # and the ID of the call

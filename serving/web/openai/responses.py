@@ -8,7 +8,6 @@ from typing import Any, TypeAlias
 
 from agent_brain.limits import StopReason
 from agent_brain.memories.message import Attachment
-from agent_brain.serving.web.openai.encoding import frame
 from agent_brain.serving.web.openai.errors import ApiError, api_error, log_failure
 from agent_brain.serving.web.openai.response_items import (
     CallItem,
@@ -17,16 +16,9 @@ from agent_brain.serving.web.openai.response_items import (
     picture_data,
     picture_item,
 )
-from agent_brain.serving.web.openai.translate import CITED, CUT_OFF, Json, OpenAITranslator
-from agent_brain.states.events import (
-    ActionFinished,
-    ActionRequested,
-    ActionStarted,
-    AgentEvent,
-    RunFailed,
-    RunFinished,
-    TextDelta,
-)
+from agent_brain.serving.web.openai.response_request import ResponseRequest
+from agent_brain.serving.web.openai.translate import CITED, CUT_OFF, Json, OpenAITranslator, frame
+from agent_brain.states import events
 from agent_brain.states.usage import Usage
 
 _Source: TypeAlias = tuple[tuple[str, ...], str | None, int, bool]  # path, response, step, thought
@@ -81,13 +73,13 @@ class ResponseStream(OpenAITranslator):
         """Return an event as a server-sent event."""
         return frame(part, part["type"])
 
-    def translate(self, event: AgentEvent) -> list[Json]:
+    def translate(self, event: events.AgentEvent) -> list[Json]:
         """Return the events that ``event`` leads to.
 
         Raises:
             ApiError: The run failed, or a budget ended it, before there was any output.
         """
-        if isinstance(event, RunFailed):
+        if isinstance(event, events.RunFailed):
             return self._numbered(self._fail(api_error(event.error)))
         return self._numbered(super().translate(event))
 
@@ -96,25 +88,25 @@ class ResponseStream(OpenAITranslator):
         log_failure(error)
         return [] if self.ended else self._numbered(self._fail(api_error(error)))
 
-    def _numbered(self, events: list[Json]) -> list[Json]:
-        for each in events:
+    def _numbered(self, parts: list[Json]) -> list[Json]:
+        for each in parts:
             each["sequence_number"] = self._sequence
             self._sequence += 1
-        return events
+        return parts
 
     def _begin(self) -> list[Json]:
         return [self._status_event("created"), self._status_event("in_progress")]
 
-    def _say(self, event: TextDelta, text: str) -> list[Json]:
+    def _say(self, event: events.TextDelta, text: str) -> list[Json]:
         source = (event.path, event.response_id, event.step, event.thought)
-        events: list[Json] = []
+        parts: list[Json] = []
         item = self._texts.get(source)
         if item is None:
-            events = self._end_texts(event.path)
+            parts = self._end_texts(event.path)
             item = self._texts[source] = TextItem(self._place(), thought=event.thought)
-            events += item.begin()
+            parts += item.begin()
         self._whole_texts.discard(source)
-        return [*events, item.say(text)]
+        return [*parts, item.say(text)]
 
     def _picture(self, picture: Attachment) -> list[Json]:
         place, data = self._place(), picture_data(picture)
@@ -124,36 +116,40 @@ class ResponseStream(OpenAITranslator):
             return [*text.begin(), said, *self._keep(*text.end("completed"))]
         return self._keep(*picture_item(place, picture.media_type, data))
 
-    def _show(self, event: ActionRequested | ActionStarted | ActionFinished) -> list[Json]:
+    def _show(
+        self, event: events.ActionRequested | events.ActionStarted | events.ActionFinished
+    ) -> list[Json]:
         action = event.action
-        events: list[Json] = []
-        if isinstance(event, ActionRequested):
+        parts: list[Json] = []
+        if isinstance(event, events.ActionRequested):
             return []
-        if isinstance(event, ActionStarted) or action.id not in self._calls:
-            events = self._end_texts(event.path)
+        if isinstance(event, events.ActionStarted) or action.id not in self._calls:
+            parts = self._end_texts(event.path)
             approved = action.id in self._approved
             item = CallItem(self._place(), action, self._model, approved=approved)
             self._calls[action.id] = item
-            events += item.begin()
-        if isinstance(event, ActionFinished):
-            events += self._keep(*self._calls.pop(action.id).end(event.result))
-        return events
+            parts += item.begin()
+        if isinstance(event, events.ActionFinished):
+            parts += self._keep(*self._calls.pop(action.id).end(event.result))
+        return parts
 
-    def _hide(self, event: ActionRequested | ActionStarted | ActionFinished) -> None:
-        if not isinstance(event, ActionRequested):
+    def _hide(
+        self, event: events.ActionRequested | events.ActionStarted | events.ActionFinished
+    ) -> None:
+        if not isinstance(event, events.ActionRequested):
             self._whole_texts |= {source for source in self._texts if source[0] == event.path}
 
-    def _finish(self, event: RunFinished) -> list[Json]:
+    def _finish(self, event: events.RunFinished) -> list[Json]:
         status, reason = self._status(event)
         answers = [(each[1], item) for each, item in self._texts.items() if not each[-1]]
-        events = [*(self._cite(*answers[-1]) if answers else ()), *self._end_all(status)]
+        parts = [*(self._cite(*answers[-1]) if answers else ()), *self._end_all(status)]
         if event.stop_reason == StopReason.APPROVAL:
             for action in self._waiting_calls:
-                events += self._whole(approval_item(action, self._model))
+                parts += self._whole(approval_item(action, self._model))
         for text in self._closing(event):
             item = TextItem(self._place(), thought=False)
-            events += [*item.begin(), item.say(text), *self._cite(None, item)]
-            events += self._keep(*item.end("completed"))
+            parts += [*item.begin(), item.say(text), *self._cite(None, item)]
+            parts += self._keep(*item.end("completed"))
         self._response |= {
             "status": status,
             "incomplete_details": {"reason": reason} if reason else None,
@@ -163,7 +159,7 @@ class ResponseStream(OpenAITranslator):
         if status == "completed":
             self._response["completed_at"] = int(time.time())
         self.ended = True
-        return [*events, self._status_event(status)]
+        return [*parts, self._status_event(status)]
 
     def _cite(self, response_id: str | None, item: TextItem) -> list[Json]:
         """Add to the answer, which is that of a response, what the run cites, once."""
@@ -172,13 +168,13 @@ class ResponseStream(OpenAITranslator):
         self._cited.clear()
         return item.annotate(cited)
 
-    def _closing(self, event: RunFinished) -> list[str]:
+    def _closing(self, event: events.RunFinished) -> list[str]:
         """Return text that has not been streamed."""
         if event.stop_reason == StopReason.INPUT:
             return self._questions[:1]
         return [] if event.stop_reason == StopReason.APPROVAL else self._unsaid(event)
 
-    def _status(self, event: RunFinished) -> tuple[str, str | None]:
+    def _status(self, event: events.RunFinished) -> tuple[str, str | None]:
         """Return the status of the response, and why it is incomplete."""
         if self._is_limited(event):
             return "incomplete", "max_output_tokens"
@@ -193,28 +189,28 @@ class ResponseStream(OpenAITranslator):
         self.ended = self.failed_run = True
         if not self._began:
             raise error
-        events = self._end_all("incomplete")
+        parts = self._end_all("incomplete")
         code = error.code if error.code in _CODES else "server_error"
         self._response |= {"status": "failed", "error": {"code": code, "message": error.message}}
-        return [*events, self._status_event("failed")]
+        return [*parts, self._status_event("failed")]
 
     def _end_texts(self, path: tuple[str, ...]) -> list[Json]:
         """End the texts of a branch, as something else follows in it."""
-        events: list[Json] = []
+        parts: list[Json] = []
         for source in [source for source in self._texts if source[0] == path]:
-            events += self._keep(*self._texts.pop(source).end("completed"))
-        return events
+            parts += self._keep(*self._texts.pop(source).end("completed"))
+        return parts
 
     def _end_all(self, status: str) -> list[Json]:
-        events: list[Json] = []
+        parts: list[Json] = []
         for source, text in self._texts.items():
             whole = source in self._whole_texts
-            events += self._keep(*text.end("completed" if whole else status))
+            parts += self._keep(*text.end("completed" if whole else status))
         self._texts.clear()
         for call in self._calls.values():
-            events += self._keep(*call.end(None))
+            parts += self._keep(*call.end(None))
         self._calls.clear()
-        return events
+        return parts
 
     def _whole(self, item: Json) -> list[Json]:
         place = self._place()
@@ -226,10 +222,10 @@ class ResponseStream(OpenAITranslator):
         self._places += 1
         return self._places - 1
 
-    def _keep(self, item: Json, events: list[Json]) -> list[Json]:
+    def _keep(self, item: Json, parts: list[Json]) -> list[Json]:
         """Keep ``item`` for the whole response; return ``events``, the last of which has it."""
-        self._output[events[-1]["output_index"]] = item
-        return events
+        self._output[parts[-1]["output_index"]] = item
+        return parts
 
     def _status_event(self, name: str) -> Json:
         output = [self._output[place] for place in sorted(self._output)]
@@ -245,20 +241,15 @@ def _new_response(response_id: str, model: str, fields: Json) -> Json:
         "background": False,
         "error": None,
         "incomplete_details": None,
-        "instructions": None,
-        "max_output_tokens": None,
-        "metadata": {},
         "model": model,
         "parallel_tool_calls": True,
-        "previous_response_id": None,
-        "store": True,
         "temperature": None,
-        "text": {"format": {"type": "text"}},
         "tool_choice": "auto",
         "tools": [],
         "top_p": None,
         "truncation": "disabled",
         "usage": None,
+        **ResponseRequest.model_validate({"model": model, "input": ""}).repeated(),
         **fields,
     }
 

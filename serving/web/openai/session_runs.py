@@ -18,86 +18,31 @@ from agent_brain.memories.message import Message, Role
 from agent_brain.memories.sessions.history import SavedStep
 from agent_brain.memories.store.session import Session as StoredSession
 from agent_brain.memories.store.session import responses_key
-from agent_brain.one_run import RunOptions
 from agent_brain.run import Run
 from agent_brain.serving.forking import kept_by
 from agent_brain.serving.pending import request_in
-from agent_brain.serving.session import Session, WhenBusy
-from agent_brain.serving.session_run import SessionRun
-from agent_brain.serving.web.openai.chat_request import ChatRequest
+from agent_brain.serving.session import Session
+from agent_brain.serving.session_run import SessionRun, WhenBusy
 from agent_brain.serving.web.openai.errors import ApiError, invalid
 from agent_brain.serving.web.openai.formats import format_options
 from agent_brain.serving.web.openai.kept_responses import (
     FIELDS,
     ResponseName,
+    UnkeptResponses,
     find_response,
     has_gone_on,
-    keep_limit,
     read_response_id,
 )
 from agent_brain.serving.web.openai.messages import Conversation, conversation
 from agent_brain.serving.web.openai.response_request import ResponseInput, ResponseRequest
-from agent_brain.serving.web.openai.responses import ResponseStream
-from agent_brain.serving.web.openai.unkept import UnkeptResponses
 from agent_brain.serving.web.requests import deps_of, owner_args, sessions_of
 
-SESSION_HEADER = "x-session-id"
-NEW = "new"
 _APPROVAL = "approval"  # the kind of an entry
 
 
-@dataclass(frozen=True, slots=True)
-class Answering:
-    """A run that answers a request.
-
-    Attributes:
-        run: The run, which has begun.
-        session: The session; None if the conversation is not kept.
-        approved: The calls that the request approves.
-    """
-
-    run: SessionRun
-    session: Session | None = None
-    approved: tuple[str, ...] = ()
-
-    @property
-    def session_id(self) -> str | None:
-        """The ID of the session."""
-        return None if self.session is None else self.session.id
-
-
-@asynccontextmanager
-async def answer_chat(request: Request, body: ChatRequest) -> AsyncIterator[Answering]:
-    """Yield the run for a request of Chat Completions, which has begun.
-
-    The header ``X-Session-Id`` names the session that keeps the conversation, ``new`` a new one;
-    without it the request holds all of the conversation.
-    """
-    said, deps, named = body.conversation(), deps_of(request), request.headers.get(SESSION_HEADER)
-    if named is None:
-        async with _unkept(request, said.history) as session:
-            options = format_options(session, body.response_format, "response_format")
-            async with session.stream(said.task, deps=deps, **options) as run:
-                yield Answering(run)
-        return
-    wanted = None if named == NEW else named
-    async with sessions_of(request).use(wanted, **owner_args(request)) as session:
-        options = format_options(session, body.response_format, "response_format")
-        async with _next_run(session, said.task, deps, options) as run:
-            yield Answering(run, session)
-
-
-def _unkept(request: Request, history: list[Message]) -> AbstractAsyncContextManager[Session]:
+def unkept(request: Request, history: list[Message]) -> AbstractAsyncContextManager[Session]:
+    """Return a session for a request that holds all of the conversation."""
     return sessions_of(request).temporary(history, **owner_args(request))
-
-
-def _next_run(session: Session, task: Message, deps: object, options: RunOptions) -> SessionRun:
-    """Return a run of ``task``, or of the waiting run that ``task`` replies to."""
-    asked = request_in(session.memory) if session.run is None else None
-    if asked is None:
-        return session.stream(task, deps=deps, **options)
-    decisions: Any = asked.decide(task.content)
-    return session.stream_resume(**decisions, deps=deps, **options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,103 +82,99 @@ class ContinuedResponse:
 
 
 class _GoneOnError(Exception):
-    """A session has gone on since a response: a copy continues it."""
-
-    def __init__(self, end: SavedStep, source: ContinuedResponse) -> None:
-        super().__init__()
-        self.end = end
-        self.source = source
+    """A session has gone on since a response that ended with a step: a copy continues it."""
 
 
-class ResponseSessions:
-    """Finds the session of a response.
+@asynccontextmanager
+async def session_of(
+    request: Request, response_id: str, missing: ApiError
+) -> AsyncIterator[tuple[Session, ResponseName]]:
+    """Yield the session of a response, and what the ID names.
+
+    Raises:
+        ApiError: ``missing``: the caller has no such session.
+    """
+    async with AsyncExitStack() as stack:
+        try:
+            if (name := read_response_id(response_id)) is None:
+                raise missing
+            opening = sessions_of(request).use(name.session, **owner_args(request))
+            session = await stack.enter_async_context(opening)
+        except SessionNotFoundError:
+            raise missing from None
+        if session.memory.control.run_id is None:  # the session has ended
+            raise missing
+        yield session, name
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseRun:
+    """The run for a request of the Responses API.
 
     The ID of a response holds the ID of its session, which belongs to its user or cannot be
     guessed.
+
+    Attributes:
+        request: The request.
+        body: Its body.
+        found: What the body says.
+        unkept: The responses of sessions that keep no steps.
     """
 
-    def __init__(self) -> None:
-        self._unkept = UnkeptResponses()
+    request: Request
+    body: ResponseRequest
+    found: ResponseInput
+    unkept: UnkeptResponses
 
-    @asynccontextmanager
-    async def answer(self, request: Request, body: ResponseRequest) -> AsyncIterator[Answering]:
-        """Yield the run for a request, which has begun."""
-        found, deps = body.read_input(), deps_of(request)
-        if body.store is False:
-            said = conversation(_without_decisions(found), "input")
-            history = _instructions(body.instructions) + said.history
-            async with _unkept(request, history) as session:
-                options = format_options(session, body.format, "text.format")
-                async with session.stream(said.task, deps=deps, **options) as run:
-                    yield Answering(run)
-            return
-        async with AsyncExitStack() as stack:
-            session, run = await self._begin(stack, request, body, found, deps)
-            yield Answering(run, session, tuple(found.approve))
+    async def begin(self, stack: AsyncExitStack) -> tuple[Session | None, SessionRun]:
+        """Begin the run, in the session that is named, in a copy of it, or in one that is not kept.
 
-    async def _begin(
-        self,
-        stack: AsyncExitStack,
-        request: Request,
-        body: ResponseRequest,
-        found: ResponseInput,
-        deps: object,
-    ) -> tuple[Session, SessionRun]:
-        """Begin the run for a request, in the session that it names or in a copy of it.
+        Args:
+            stack: Keeps the session and the run.
 
-        ``stack`` keeps the session and the run.
+        Returns:
+            The session, if it is kept; and the run.
         """
+        if self.body.store is not False:
+            return await self._begin(stack)
+        said = conversation(_without_decisions(self.found), "input")
+        history = _instructions(self.body.instructions) + said.history
+        session = await stack.enter_async_context(unkept(self.request, history))
+        options = format_options(session, self.body.format, "text.format")
+        run = session.stream(said.task, deps=deps_of(self.request), **options)
+        return None, await stack.enter_async_context(run)
+
+    async def _begin(self, stack: AsyncExitStack) -> tuple[Session, SessionRun]:
+        request, body = self.request, self.body
         sessions, owner = sessions_of(request), owner_args(request)
         previous = body.previous_response_id
         if previous is None:
             opening = sessions.use(body.conversation_id, **owner)
             session = await stack.enter_async_context(opening)
-            run = self._run(session, body, found, deps)
+            run = self._run(session)
             return session, await stack.enter_async_context(run)
-        opened = self.find(request, previous, _no_response(previous))
+        opened = session_of(request, previous, _no_response(previous))
         session, name = await stack.enter_async_context(opened)
         end = await self._end_of(session, name, previous)
         try:
-            run = self._run(session, body, found, deps, after=(name, end))
+            run = self._run(session, after=(name, end))
             return session, await stack.enter_async_context(run)
         except _GoneOnError as error:
-            end, source = error.end, error.source
+            end, source = error.args
         except SessionBusyError:
             if end is None:
                 raise
             source = ContinuedResponse(kept_by(session), frozenset())  # which waits for nothing
         await stack.aclose()
-        copy = await sessions.fork(
-            session.id, end.number, user=owner["user"], tenant=owner["tenant"]
-        )
+        whose: Any = owner
+        copy = await sessions.fork(session.id, end.number, **whose)
         session = await stack.enter_async_context(sessions.use(copy.id, **owner))
         try:
-            run = self._run(session, body, found, deps, source=source)
+            run = self._run(session, source=source)
             return session, await stack.enter_async_context(run)
         except Exception:  # nobody knows the copy
             await sessions.delete(session.id, **owner)
             raise
-
-    @asynccontextmanager
-    async def find(
-        self, request: Request, response_id: str, missing: ApiError
-    ) -> AsyncIterator[tuple[Session, ResponseName]]:
-        """Yield the session of a response, and what the ID names.
-
-        Raises:
-            ApiError: ``missing``: the caller has no such session.
-        """
-        async with AsyncExitStack() as stack:
-            try:
-                if (name := read_response_id(response_id)) is None:
-                    raise missing
-                opening = sessions_of(request).use(name.session, **owner_args(request))
-                session = await stack.enter_async_context(opening)
-            except SessionNotFoundError:
-                raise missing from None
-            if session.memory.control.run_id is None:  # the session has ended
-                raise missing
-            yield session, name
 
     async def _end_of(
         self, session: Session, name: ResponseName, previous: str
@@ -247,7 +188,7 @@ class ResponseSessions:
             ApiError: The response is not found, or cannot be continued.
         """
         if session.kept is None:
-            self._unkept.check(session, previous)
+            self.unkept.check(session, previous)
             return None
         found = await find_response(session, name)
         if found is None:
@@ -257,9 +198,6 @@ class ResponseSessions:
     def _run(
         self,
         session: Session,
-        body: ResponseRequest,
-        found: ResponseInput,
-        deps: object,
         *,
         after: tuple[ResponseName, SavedStep | None] | None = None,
         source: ContinuedResponse | None = None,
@@ -268,13 +206,11 @@ class ResponseSessions:
 
         Args:
             session: The session that it runs in.
-            body: The request.
-            found: What the request says.
-            deps: What the tools get.
             after: The response that it continues, and the step that ended it, if it has ended. If
                 the session has gone on by then, the run begins with a :class:`_GoneOnError`.
             source: The response that the session is a copy of.
         """
+        body, found, deps = self.body, self.found, deps_of(self.request)
         options = format_options(session, body.format, "text.format")
         known = None if after else _read(session, found)
         previous = body.previous_response_id
@@ -284,7 +220,7 @@ class ResponseSessions:
                 await self._stay(session, after[0], previous)
             decisions, said = known or _read(session, found)
             if session.kept is None:
-                await self._unkept.begin(session, previous)
+                await self.unkept.begin(session, previous)
             if decisions:
                 await _approve_once(session, source, decisions)
                 return session.brain.stream_resume(**decisions, deps=deps, **options), None
@@ -308,16 +244,6 @@ class ResponseSessions:
         if end is not None and await has_gone_on(session, end):
             source = ContinuedResponse(kept_by(session), await _approved_in(session))
             raise _GoneOnError(end, source)
-
-    async def ended(self, session: Session, response_id: str, stream: ResponseStream) -> None:
-        """Note that a response has ended, so that it is the one to continue.
-
-        After one that failed, the one before can be continued too.
-        """
-        if session.kept is None:
-            await self._unkept.ended(session, response_id, failed=stream.failed_run)
-        else:  # its steps tell the rest
-            await keep_limit(session, response_id, stream.limit)
 
 
 async def _approved_in(session: Session) -> frozenset[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from typing import Any
 from weakref import WeakSet
 
@@ -108,26 +108,14 @@ async def _new_run(request: Request, body: ChatRequest) -> AsyncIterator[Answer]
                 message_id = message_of(run.run_id)
                 yield Answer(run, _translator(request, session, message_id=message_id))
             return
-        _end_abandoned(session)
+        last = session.run
+        if last is not None and last in _RUNS and not session.log.readers:
+            last.cancel()  # its client has stopped reading it
         run = await session.start(said.news[-1], deps=deps, when_busy="wait", prepare=record)
-        async with _driven(session, run) as items:
+        _RUNS.add(run)
+        async with aclosing(_events(session, run)) as items:
             message_id = message_of(run.run_id)
             yield Answer(items, _translator(request, session, message_id=message_id))
-
-
-def _end_abandoned(session: Session) -> None:
-    """Cancel a run whose client has stopped reading it and sends a new message."""
-    run = session.run
-    if run is not None and run in _RUNS and not session.log.readers:
-        run.cancel()
-
-
-def _driven(
-    session: Session, run: SessionRun
-) -> AbstractAsyncContextManager[AsyncIterator[SessionEvent]]:
-    """Return the events of a user's run, to be entered."""
-    _RUNS.add(run)
-    return aclosing(_events(session, run))
 
 
 async def _events(session: Session, run: SessionRun) -> AsyncGenerator[SessionEvent, None]:
@@ -188,5 +176,6 @@ async def _resumed_run(
                 yield Answer(run, translator)
             return
         run = await session.start_resume(**decided, deps=deps)
-        async with _driven(session, run) as items:
+        _RUNS.add(run)
+        async with aclosing(_events(session, run)) as items:
             yield Answer(items, translator)

@@ -17,9 +17,8 @@ from agent_brain.memories.message import (
     empty_file,
     is_empty_url,
 )
-from agent_brain.serving.web.chat.threads import Answers, Said
+from agent_brain.serving.web.chat.threads import Answers, Said, read_wait_id
 from agent_brain.serving.web.chat.translator import NOT_RUN
-from agent_brain.serving.web.chat.wait_ids import read_wait_id
 from agent_brain.tools.action import Action
 
 

@@ -15,25 +15,11 @@ from agent_brain.common.text import clean, clean_json, to_compact_json
 from agent_brain.limits import WAITING
 from agent_brain.memories.control import SUSPENDED
 from agent_brain.memories.message import CUT_REASONS, PARTIAL, Attachment
-from agent_brain.serving.web.chat.translator import NOT_RUN, ChatTranslator, Path, Text
-from agent_brain.serving.web.errors import as_http_error
-from agent_brain.states.events import (
-    ActionFinished,
-    AttachmentReceived,
-    Event,
-    InputRequested,
-    MessageReceived,
-    PartialOutput,
-    ResponseStarted,
-    RunFinished,
-    RunStarted,
-    SourcesCited,
-    StateEntered,
-    StateExited,
-    TextDelta,
-    ToolProgress,
-    UsageReported,
-)
+from agent_brain.serving.web.chat.threads import Path
+from agent_brain.serving.web.chat.translator import NOT_RUN, ChatTranslator, Text
+from agent_brain.serving.web.requests import as_http_error
+from agent_brain.states import events
+from agent_brain.states.sources import CitedSource
 from agent_brain.states.usage import Usage
 from agent_brain.tools.action import Action
 
@@ -70,18 +56,33 @@ class UIMessageTranslator(ChatTranslator[Chunk]):
         """Return a part as a server-sent event."""
         return b"data: %b\n\n" % to_compact_json(part).encode()
 
-    def _start(self, event: RunStarted) -> list[Chunk]:
-        metadata = {"sessionId": self._session, "runId": event.run_id}
-        return [{"type": "start", "messageId": self._message_id, "messageMetadata": metadata}]
-
-    def _progress_of_net(
-        self, event: StateEntered | StateExited | ResponseStarted | UsageReported
-    ) -> list[Chunk]:
-        if isinstance(event, StateExited):
-            return self._end_state(event.path, event.state)
-        if isinstance(event, ResponseStarted) and not (event.path or event.purpose):
-            return [*self._end_step(), *self._begin_step()]
-        return []
+    def _tell(self, event: events.AgentEvent) -> list[Chunk]:
+        match event:
+            case events.RunStarted():
+                about = {"sessionId": self._session, "runId": event.run_id}
+                start = {"type": "start", "messageId": self._message_id}
+                return [{**start, "messageMetadata": about}]
+            case events.StateExited():
+                return self._end_state(event.path, event.state)
+            case events.ResponseStarted(path=(), purpose=None):
+                return [*self._end_step(), *self._begin_step()]
+            case events.MessageReceived(message=message):
+                parts = [{"type": "text", "text": message.content}]
+                return [{"type": "steering-message", "id": message.id, "parts": parts}]
+            case events.PartialOutput(thought=False):  # replaces the one that the message has
+                part_id = event.response_id or "output"
+                return [{"type": "data-output", "id": part_id, "data": event.fields()["output"]}]
+            case events.ToolProgress():
+                call = {"toolCallId": self._call_id(event.path, event.action)}
+                done = {"done": event.done, "total": event.total, "message": event.message}
+                data = clean_json({**call, **done})
+                return [{"type": "data-progress", "data": data, "transient": True}]
+            case events.AttachmentReceived():
+                return [*self._begin_step(), _file(event.attachment)]
+            case events.SourcesCited():
+                return [*self._begin_step(), *map(_source, event.sources)]
+            case _:
+                return self._own_event(event) if self._is_own(event) else []
 
     def _begin_step(self) -> list[Chunk]:
         if self._in_step:
@@ -98,7 +99,7 @@ class UIMessageTranslator(ChatTranslator[Chunk]):
 
     # Texts
 
-    def _text_id(self, event: TextDelta) -> str:
+    def _text_id(self, event: events.TextDelta) -> str:
         return new_id(_kind(thought=event.thought))
 
     def _begin_text(self, text: Text) -> list[Chunk]:
@@ -111,18 +112,9 @@ class UIMessageTranslator(ChatTranslator[Chunk]):
     def _end_text(self, text: Text, *, cut_off: bool) -> list[Chunk]:
         return [{"type": f"{_kind(thought=text.thought)}-end", "id": text.id}]
 
-    def _steering(self, event: MessageReceived) -> list[Chunk]:
-        parts = [{"type": "text", "text": event.message.content}]
-        return [{"type": "steering-message", "id": event.message.id, "parts": parts}]
-
-    def _own_event(self, event: Event) -> list[Chunk]:
+    def _own_event(self, event: events.Event) -> list[Chunk]:
         place = {"path": [*map(clean, event.path)]} if event.path else {}
         return [{"type": f"data-{event.kind}", "data": {**event.fields(), **place}}]
-
-    def _partial_output(self, event: PartialOutput) -> list[Chunk]:
-        """Replace the object that the message has of this response."""
-        part_id = event.response_id or "output"
-        return [{"type": "data-output", "id": part_id, "data": event.fields()["output"]}]
 
     # Calls
 
@@ -156,16 +148,7 @@ class UIMessageTranslator(ChatTranslator[Chunk]):
             call["toolMetadata"] = {"path": [*map(clean, path)]}
         return call
 
-    def _progress(self, event: ToolProgress) -> list[Chunk]:
-        data = {
-            "toolCallId": self._call_id(event.path, event.action),
-            "done": event.done,
-            "total": event.total,
-            "message": event.message,
-        }
-        return [{"type": "data-progress", "data": clean_json(data), "transient": True}]
-
-    def _result(self, event: ActionFinished) -> list[Chunk]:
+    def _result(self, event: events.ActionFinished) -> list[Chunk]:
         action, result = event.action, event.result
         call = {"toolCallId": self._call_id(event.path, action)}
         if not event.path and action.id in self._denied:
@@ -174,17 +157,6 @@ class UIMessageTranslator(ChatTranslator[Chunk]):
             return [{"type": "tool-output-error", **call, "errorText": result.content}]
         output = {"type": "tool-output-available", **call, "output": _output(result.content)}
         return [output, *map(_file, result.attachments)]
-
-    def _attachment(self, event: AttachmentReceived) -> list[Chunk]:
-        return [*self._begin_step(), _file(event.attachment)]
-
-    def _sources(self, event: SourcesCited) -> list[Chunk]:
-        parts = [
-            {"type": "source-url", "sourceId": new_id("source"), "url": each.url}
-            | ({"title": each.title} if each.title else {})
-            for each in event.sources
-        ]
-        return [*self._begin_step(), *parts]
 
     def _not_run(self, path: Path, action: Action) -> Chunk:
         call_id = self._call_id(path, action)
@@ -198,7 +170,7 @@ class UIMessageTranslator(ChatTranslator[Chunk]):
         }
         return [request]
 
-    def _question(self, event: InputRequested, call: Action | None) -> list[Chunk]:
+    def _question(self, event: events.InputRequested, call: Action | None) -> list[Chunk]:
         data: Chunk = {"prompt": clean(event.prompt)}
         if event.schema is not None:
             data["schema"] = clean_json(event.schema)
@@ -217,7 +189,7 @@ class UIMessageTranslator(ChatTranslator[Chunk]):
         message = {"type": "error", "errorText": clean(as_http_error(error).message)}
         return self._end([message, {"type": "finish", "finishReason": "error"}], cut_off=True)
 
-    def _finish(self, event: RunFinished) -> list[Chunk]:
+    def _finish(self, event: events.RunFinished) -> list[Chunk]:
         if event.stop_reason == "cancelled":
             return self._end([{"type": "abort", "reason": "The run was cancelled"}], cut_off=True)
         waits, done = event.stop_reason in WAITING, event.stop_reason == "done"
@@ -243,6 +215,11 @@ def _file(attachment: Attachment) -> Chunk:
     return {"type": "file", "mediaType": attachment.media_type, "url": url}
 
 
+def _source(source: CitedSource) -> Chunk:
+    title = {"title": source.title} if source.title else {}
+    return {"type": "source-url", "sourceId": new_id("source"), "url": source.url, **title}
+
+
 def _kind(*, thought: bool) -> str:
     return "reasoning" if thought else "text"
 
@@ -257,7 +234,7 @@ def _output(text: str) -> Any:
         return text
 
 
-def _reason(event: RunFinished) -> str:
+def _reason(event: events.RunFinished) -> str:
     if event.stop_reason == "done":
         return FINISH_REASONS.get(event.finish_reason or "", "stop")
     return "tool-calls" if event.stop_reason in WAITING else "other"

@@ -14,7 +14,7 @@ from openai import NotFoundError, OpenAI
 from agent_brain import Brain
 from agent_brain.errors import BrainDefinitionError
 from agent_brain.serving import Caller, Sessions
-from agent_brain.serving.web import ServerLimits, cookies, make_app
+from agent_brain.serving.web import ServerLimits, make_app, settings
 from agent_brain.telemetry import RunFilter
 from tests.serving.models import EchoLLM
 from tests.serving.web.support import RawClient, RemoteGate, eventually
@@ -603,7 +603,7 @@ def test_a_cookie_is_changed_by_nobody_ends_and_is_valid_on_other_processes(monk
         assert watching(url, f"{value}.{signature[:-1]}0{signature[-1]}") == 401
     with live_server(sessions(), token={"secret": "ann"}) as other:
         assert watching(other, cookie) == 200
-        monkeypatch.setattr(cookies, "SECONDS", -1)
+        monkeypatch.setattr(settings, "COOKIE_SECONDS", -1)
         assert watching(other, log_in_late(other)) == 401
     with live_server(sessions(), token={"new-secret": "ann"}) as changed:
         assert watching(changed, cookie) == 401

@@ -18,7 +18,7 @@ from pydantic import TypeAdapter
 from agent_brain import Action, Brain, tool
 from agent_brain.errors import LLMServerError
 from agent_brain.serving import Sessions
-from agent_brain.serving.web import ServerLimits, frames, responses, server
+from agent_brain.serving.web import ServerLimits, responses, server
 from agent_brain.states.events import AgentEvent
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools.builtin import ask_user
@@ -454,7 +454,7 @@ def test_the_run_of_a_client_that_takes_no_data_is_cancelled_after_the_stated_ti
 def test_a_watcher_that_takes_no_data_is_dropped_although_nothing_happens(monkeypatch):
     """The server notices when it sends the next sign of life."""
     monkeypatch.setattr(responses, "KEEPALIVE_SECONDS", 0.2)
-    monkeypatch.setitem(frames.KEEPALIVE, "text/event-stream", b":" + b"." * 500_000 + b"\n\n")
+    monkeypatch.setitem(responses.KEEPALIVE, "text/event-stream", b":" + b"." * 500_000 + b"\n\n")
     served = sessions()
     with live_server(served, user="ann", limits=ServerLimits(stall=1.0)) as url:
         run(url)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from agent_brain.serving.web import throttle as module
+from agent_brain.serving.web import access as module
+from agent_brain.serving.web.access import Throttle
 from agent_brain.serving.web.requests import HttpError
-from agent_brain.serving.web.throttle import Throttle
 
 
 class Clock:

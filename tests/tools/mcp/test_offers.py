@@ -9,7 +9,7 @@ import pytest
 
 from agent_brain import Action, Brain, react
 from agent_brain.memories import SQLiteJournal, WindowedMemory
-from agent_brain.serving.servers import SharedServers
+from agent_brain.serving.conversations import SharedServers
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools.mcp import McpConfigError, McpServerError, McpTools
 from tests.tools.mcp.support import call, config, script, until

@@ -11,7 +11,7 @@ import uvicorn
 
 from agent_brain import Brain, tool
 from agent_brain.serving import Sessions
-from agent_brain.serving.address import listen
+from agent_brain.serving.access import listen
 from agent_brain.serving.web import make_app
 from agent_brain.states import Finish
 from agent_brain.testing import ScriptedLLM

@@ -14,8 +14,7 @@ from openai.types.chat import ChatCompletionChunk as OfficialChunk
 from agent_brain import Brain, Limits, Memory, Message, State, tool
 from agent_brain.memories import SummaryMemory
 from agent_brain.serving.web.openai.chat import ChatCompletion, ChatStream
-from agent_brain.serving.web.openai.encoding import frame
-from agent_brain.serving.web.openai.shown import Shown
+from agent_brain.serving.web.openai.translate import Shown, frame
 from agent_brain.states import Finish, Usage, model_summarizer
 from agent_brain.states.events import TextDelta
 from agent_brain.testing import ScriptedLLM

@@ -11,7 +11,7 @@ from agent_brain.memories import Attachment
 from agent_brain.serving.web.openai.chat_request import ChatRequest
 from agent_brain.serving.web.openai.errors import ApiError, api_error
 from agent_brain.serving.web.openai.response_request import ResponseRequest
-from agent_brain.serving.web.openai.shown import Shown
+from agent_brain.serving.web.openai.translate import Shown
 
 PIXEL = "data:image/png;base64,iVBORw0KGgo="
 CALL = {"id": "c1", "type": "function", "function": {"name": "double", "arguments": '{"n": 2}'}}

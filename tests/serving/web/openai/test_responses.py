@@ -15,7 +15,7 @@ from agent_brain import Brain, Limits, Memory, State, react, tool
 from agent_brain.nets import ParallelState
 from agent_brain.serving.web.openai.errors import ApiError
 from agent_brain.serving.web.openai.responses import ResponseStream
-from agent_brain.serving.web.openai.shown import Shown
+from agent_brain.serving.web.openai.translate import Shown
 from agent_brain.states import Finish, Usage
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action
