@@ -205,9 +205,12 @@ class VectorMemory(StoredMemory):
         self, goal: Message, run_id: str, state: str, *, before: Sequence[Message] = ()
     ) -> None:
         """Like :meth:`StoredMemory.begin`; the goal is embedded as by :meth:`set_goal`."""
-        await self._get_ready()
+        tail: Any = self.store.views[0]  # without another call, as each change looks at it
+        if not tail.fits:
+            await self._get_ready()
         await super().begin(goal, run_id, state, before=before)
-        await self._catch_up(embed=False)
+        if not tail.fits:
+            await self._catch_up(embed=False)
 
     async def update(self, messages: list[Message]) -> list[str] | Any:
         """Add ``messages``, all or none; when it returns they can be found.
@@ -221,9 +224,12 @@ class VectorMemory(StoredMemory):
             EmbedderMismatchError: The embedder makes vectors of another length than it did; nothing
                 was written.
         """
-        await self._get_ready(checked_messages(messages))
+        tail: Any = self.store.views[0]
+        if not tail.fits:
+            await self._get_ready(checked_messages(messages))
         added = await super().update(messages)
-        await self._catch_up()
+        if not tail.fits:
+            await self._catch_up()
         return added
 
     async def restore(self, snapshot: Snapshot) -> None:
@@ -236,7 +242,7 @@ class VectorMemory(StoredMemory):
     async def checkpoint(self) -> None:
         """Write the state of the run, and the vectors if enough of them wait."""
         await super().checkpoint()
-        if self._vectors.due:
+        if not self._tail.fits and self._vectors.due:
             await self._vectors.save()
 
     # Says that a step may be written later, although checkpoint() is replaced here.
@@ -289,6 +295,8 @@ class VectorMemory(StoredMemory):
 
     async def _get_ready(self, coming: Sequence[Message] = ()) -> None:
         """Open and check everything before anything is written."""
+        if self._tail.fits:
+            return
         if self._indexed.behind:
             await self.open()
         await self._vectors.connect()

@@ -31,9 +31,14 @@ class Recent(View):
         max_tokens: How many tokens at most; None for no such limit.
         counter: Counts the tokens of a text.
 
+    Attributes:
+        fits: Whether all messages are shown.
+
     Raises:
         MemoryDefinitionError: A limit that is not a whole number from 1.
     """
+
+    fits: bool = False
 
     def __init__(
         self,

@@ -191,7 +191,8 @@ class Summarized(View):
                 portion, tokens = [], 0
             portion += members
             tokens += more
-        yield portion
+        if portion:
+            yield portion
 
     def replacement(
         self, chosen: Sequence[Message], before: JsonValue, state: dict[str, JsonValue]
