@@ -46,7 +46,7 @@ from agent_brain.memories.runs.turn_notes import (
     TurnNote,
 )
 from agent_brain.memories.runs.work import here
-from agent_brain.memories.sessions.history import SavedStep, saved_steps
+from agent_brain.memories.sessions.timeline import SavedStep, saved_steps
 from agent_brain.memories.store import queries, removal
 from agent_brain.memories.store.choice import forgettable
 from agent_brain.memories.store.events import Change, Checkpointed, Cleared, GoalSet, Tagged
@@ -73,8 +73,7 @@ from agent_brain.memories.store.store import MessageStore
 from agent_brain.memories.store.turns import note_turn, turn_notes, values_with_turns
 from agent_brain.memories.trace.call_history import read_calls
 from agent_brain.memories.trace.recorded_call import RecordedCall
-from agent_brain.memories.views.base import View
-from agent_brain.memories.views.everything import Everything
+from agent_brain.memories.views.base import Everything, View
 from agent_brain.tools.context import call_here
 from agent_brain.tools.toolset import ToolLike
 

@@ -326,22 +326,17 @@ class VectorMemory(StoredMemory):
         return behind_rules(indexed.block[1], recent)
 
     async def _recall_for(self, goal: Message) -> list[Message]:
-        query, least = goal.content, self.min_score
+        where, least = self._tail.is_older, self.min_score
         with self.work_for(EMBEDDING):
             found = await self._recall(
-                query, self._wider(self._k), where=self._tail.is_older, min_score=least, goal=goal
+                goal.content, self._k, where=where, min_score=least, goal=goal
             )
-        found = await self._in_order(query, found, self._k)
         messages = [item.message for item in found]
         passages = {item.message.id: item.passage for item in found}
         block = recalled_block(messages, self._recalled_tokens, self._counter, passages=passages)
         items = (RecalledItem(item.message.id, item.score) for item in found)
         report_recalled(self, goal, block, items)
         return block
-
-    def _wider(self, k: int) -> int:
-        """Return how many messages are looked for, if ``k`` are wanted."""
-        return k if self._rerank is None else 3 * k
 
     async def _in_order(self, query: str, found: list[Recalled], k: int) -> list[Recalled]:
         """Return the ``k`` best as ``rerank`` orders them, which is asked once about the same."""
@@ -405,10 +400,9 @@ class VectorMemory(StoredMemory):
         await self.open()
         with self.work_for(EMBEDDING):
             sessions = await self._together(tool_results=tool_results) if everywhere else None
-            found = await self._recall(
-                query, self._wider(k), query_filter, min_score=min_score, sessions=sessions
+            return await self._recall(
+                query, k, query_filter, min_score=min_score, sessions=sessions
             )
-        return await self._in_order(query, found, k)
 
     async def _recall(
         self,
@@ -421,7 +415,7 @@ class VectorMemory(StoredMemory):
         sessions: Together | None = None,
         goal: Message | None = None,
     ) -> list[Recalled]:
-        """Return the messages that fit a query best.
+        """Return the messages that fit a query best, as ``rerank`` orders them.
 
         Args:
             query: A question, or any text.
@@ -432,8 +426,10 @@ class VectorMemory(StoredMemory):
             sessions: Where to look; None for this session.
             goal: The goal, if it is the query: an embedder that has failed is not called for it.
         """
-        fits = wanted.predicate()
-        await self._indexed.wake()
+        indexed, fits = self._indexed, wanted.predicate()
+        await indexed.wake()
+        vectors = indexed.vectors if sessions is None else sessions
+        index = indexed.index if sessions is None else sessions.index
 
         def get(item_id: str) -> tuple[str, Message | None]:
             if sessions is not None:
@@ -451,13 +447,12 @@ class VectorMemory(StoredMemory):
         asked = goal if goal is not None or itself is None else self.store.log.get(itself)
         if sessions is not None and itself is not None:
             itself = sessions.id_in(self._session_name, itself)
-        indexed = self._indexed
         hits = await search(
-            indexed.index if sessions is None else sessions.index,
-            indexed.vectors if sessions is None else sessions,
+            index,
+            vectors,
             indexed.questions,
             query,
-            k,
+            k if self._rerank is None else 3 * k,
             where=where,
             since=wanted.since,
             until=wanted.until,
@@ -467,19 +462,14 @@ class VectorMemory(StoredMemory):
             goal=itself,
             is_goal=asked is not None and asked.content == query,
         )
-        found = [(hit, *get(hit.id)) for hit in hits]
-        passage = partial(
-            passage_of,
-            indexed.index if sessions is None else sessions.index,
-            indexed.vectors if sessions is None else sessions,
-            indexed.questions,
-            query,
-        )
-        return [
-            Recalled(m, hit.score, hit.why, name, passage(hit.id, m.content))
-            for hit, name, m in found
-            if m is not None
-        ]
+        found: list[Recalled] = []
+        for hit in hits:
+            name, message = get(hit.id)
+            if message is not None:
+                text = message.content
+                passage = passage_of(index, vectors, indexed.questions, query, hit.id, text)
+                found.append(Recalled(message, hit.score, hit.why, name, passage))
+        return await self._in_order(query, found, k)
 
     async def _together(self, *, tool_results: bool) -> Together:
         """Return all sessions of the tenant, ready to be searched."""

@@ -21,7 +21,7 @@ from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError
 from agent_brain.memories.message import Message
 from agent_brain.memories.options import RecallOptions
 from agent_brain.memories.runs.beginning import Beginning, begin_by_set_goal, is_replaced
-from agent_brain.memories.sessions.history import SavedStep
+from agent_brain.memories.sessions.timeline import SavedStep
 from agent_brain.memories.store.export import Exported
 from agent_brain.memories.store.filters import ForgetOptions, Keep, Names
 from agent_brain.memories.stored import StoredMemory

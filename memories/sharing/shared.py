@@ -24,7 +24,6 @@ USER = "user"
 """The name of who gives the tasks; no agent has it."""
 TASK = "task"
 """``cause_by`` of a task, and its tag; no agent has it as a name."""
-_RESERVED = (USER, TASK)
 
 
 class SharedMemory(MessagesMemory):
@@ -141,8 +140,9 @@ class SharedMemory(MessagesMemory):
         self._members[name] = made
         return made
 
-    def _check_name(self, name: object) -> None:
-        if not isinstance(name, str) or not _can_be_name(name):
+    def _check_name(self, name: str) -> None:
+        usable = isinstance(name, str) and bool(name.strip()) and name.isprintable()
+        if not usable or "/" in name or name in (USER, TASK):
             raise MemoryDefinitionError(
                 f"{name!r} cannot be the name of a member: use a text that is not empty and not "
                 f"{USER!r} or {TASK!r}, without '/' and control characters"
@@ -213,10 +213,6 @@ class SharedMemory(MessagesMemory):
             stack.push_async_callback(super().aclose)
             for member in self._members.values():
                 stack.push_async_callback(member.aclose)
-
-
-def _can_be_name(name: str) -> bool:
-    return bool(name.strip()) and name.isprintable() and "/" not in name and name not in _RESERVED
 
 
 def _check_own(memory: object) -> None:

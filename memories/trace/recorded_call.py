@@ -5,20 +5,17 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from pydantic import BaseModel, Field
 
 from agent_brain.memories.message import Attachment, Message
+from agent_brain.memories.store.expiry import utc_now
 from agent_brain.tools.action import Action
 
 DIGEST = "urn:sha256:"
 """What the URL of an attachment begins with whose bytes are not stored with the call."""
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 class RecordedCall(BaseModel, frozen=True, extra="forbid", defer_build=True):
@@ -69,7 +66,7 @@ class RecordedCall(BaseModel, frozen=True, extra="forbid", defer_build=True):
     branch: str = ""
     move: int = 0
     response_id: str = ""
-    time: datetime = Field(default_factory=_now)
+    time: datetime = Field(default_factory=utc_now)
     seconds: float = 0.0
     model: str = ""
     params: dict[str, Any] = Field(default_factory=dict)

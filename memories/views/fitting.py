@@ -13,8 +13,7 @@ from agent_brain.common.text import count_tokens
 from agent_brain.memories.message import Message, Role
 from agent_brain.memories.store.events import Evicted
 from agent_brain.memories.store.log import MessageLog
-from agent_brain.memories.views.base import View
-from agent_brain.memories.views.everything import Everything
+from agent_brain.memories.views.base import Everything, View
 from agent_brain.memories.views.recent import Recent
 from agent_brain.memories.views.tokens import MESSAGE_TOKENS, message_tokens, value_tokens
 from agent_brain.memories.views.window import Window
