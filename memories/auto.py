@@ -197,7 +197,7 @@ class AutoMemory(VectorMemory):
         return begins
 
     def _escalate(self, before: str, now: str) -> None:
-        tokens = self._tail.tokens
+        tokens = self._tail.total
         self.report("escalated", before=before, now=now, tokens=tokens, max_tokens=self._max_tokens)
 
     # What a model sees

@@ -120,29 +120,36 @@ class Window(View):
 
     def remove(self, messages: Sequence[Message]) -> None:
         """See :meth:`View.remove`."""
-        spoke = self._spoke
-        try:
-            self.refill(self.log)
-        finally:
-            self._spoke = spoke
-            if self._open is not None and self.log.place(self._open.messages[0].id) < spoke:
-                self.abandon()
+        self._fill_again()
 
     def update_pins(self) -> None:
         """See :meth:`View.update_pins`."""
-        self.remove(())
+        self._fill_again()
 
     def mark(self, upto: int) -> Evicted | None:
         """See :meth:`View.mark`."""
         if not upto and self.max_tokens is None:
             return None
-        places = map(self.log.place, self.log.ids())
+        places = (self.log.place(message.id) for message in self._messages())
         return Evicted(upto, [place for place in places if place <= upto], self._spoke)
 
     def resume(self, mark: Evicted) -> None:
         """See :meth:`View.resume`."""
         self._spoke = mark.spoke
-        self.remove(())
+        self._fill_again()
+
+    def _messages(self) -> list[Message]:
+        """Return the messages of the window, whole."""
+        return self.log.all()
+
+    def _fill_again(self) -> None:
+        spoke = self._spoke
+        try:
+            self.refill(self._messages())
+        finally:
+            self._spoke = spoke
+            if self._open is not None and self.log.place(self._open.messages[0].id) < spoke:
+                self.abandon()
 
     @property
     def measures(self) -> bool:
