@@ -28,7 +28,7 @@ from agent_brain.memories.views.fitting import DIGEST, Fitting
 from agent_brain.memories.views.groups import behind_rules
 from agent_brain.memories.views.summary import SUMMARY
 from agent_brain.memories.views.summary_writer import Summarize, SummaryWriter
-from agent_brain.memories.views.window_share import WindowShare
+from agent_brain.memories.views.tokens import WindowShare
 from agent_brain.tools.toolset import ToolLike
 
 logger = get_logger(__name__)

@@ -208,10 +208,6 @@ class LayeredMemory(Retagged, WrappingMemory):
         await self._handed.mark_if_due()
         await self.short.checkpoint()
 
-    async def record(self, parts: Iterable[str] = ()) -> None:
-        """Make durable what happened inside a step, in the short-term memory."""
-        await self.short.record(parts)
-
     async def rollback(self) -> None:
         """Drop what was written after the last checkpoint, from both."""
         await self.open()

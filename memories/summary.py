@@ -21,9 +21,8 @@ from agent_brain.memories.stored import StoredMemory
 from agent_brain.memories.views.groups import behind_rules
 from agent_brain.memories.views.summary import SUMMARY, Summarized
 from agent_brain.memories.views.summary_writer import Summarize, SummaryWriter, outline
-from agent_brain.memories.views.tokens import Counter, message_tokens
+from agent_brain.memories.views.tokens import Counter, WindowShare, message_tokens
 from agent_brain.memories.views.window import Window
-from agent_brain.memories.views.window_share import WindowShare
 from agent_brain.tools.toolset import ToolLike
 
 AT_ONCE = 40  # portions of a long backlog; what is written of it is kept if the rest fails

@@ -192,26 +192,6 @@ class VectorMemory(StoredMemory):
         if self._indexed.behind or self._vectors.waiting:
             await self._catch_up(embed=self.run_work is None)
 
-    async def set_goal(self, goal: str | Message) -> None:
-        """Start a turn; earlier goals keep their places.
-
-        The goal is embedded when something is recalled or added next.
-        """
-        await self._get_ready()
-        await super().set_goal(goal)
-        await self._catch_up(embed=False)
-
-    async def begin(
-        self, goal: Message, run_id: str, state: str, *, before: Sequence[Message] = ()
-    ) -> None:
-        """Like :meth:`StoredMemory.begin`; the goal is embedded as by :meth:`set_goal`."""
-        tail: Any = self.store.views[0]  # without another call, as each change looks at it
-        if not tail.fits:
-            await self._get_ready()
-        await super().begin(goal, run_id, state, before=before)
-        if not tail.fits:
-            await self._catch_up(embed=False)
-
     async def update(self, messages: list[Message]) -> list[str] | Any:
         """Add ``messages``, all or none; when it returns they can be found.
 
@@ -431,22 +411,21 @@ class VectorMemory(StoredMemory):
         vectors = indexed.vectors if sessions is None else sessions
         index = indexed.index if sessions is None else sessions.index
 
-        def get(item_id: str) -> tuple[str, Message | None]:
-            if sessions is not None:
-                return sessions.find(item_id)
+        def get_own(item_id: str) -> tuple[str, Message | None]:
             return self._session_name, self.store.log.get(item_id)
+
+        get = get_own if sessions is None else sessions.find
 
         def accepted(item_id: str) -> bool:
             message = get(item_id)[1]
             return message is not None and fits(message)
 
         where = where if wanted.where is None else accepted
-        if sessions is not None:
-            where = sessions.each_once(where, self._session_name)
         itself = self.store.goal_id
         asked = goal if goal is not None or itself is None else self.store.log.get(itself)
-        if sessions is not None and itself is not None:
-            itself = sessions.id_in(self._session_name, itself)
+        if sessions is not None:
+            where = sessions.each_once(where, self._session_name)
+            itself = itself and sessions.id_in(self._session_name, itself)
         hits = await search(
             index,
             vectors,
