@@ -192,6 +192,9 @@ class VectorMemory(StoredMemory):
         if self._indexed.behind or self._vectors.waiting:
             await self._catch_up(embed=self.run_work is None)
 
+    # Says that it need not call update(), although that is replaced here.
+    begin = StoredMemory.begin
+
     async def update(self, messages: list[Message]) -> list[str] | Any:
         """Add ``messages``, all or none; when it returns they can be found.
 

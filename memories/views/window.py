@@ -247,11 +247,6 @@ class Window(View):
                 elif group in self._broken:
                     self._broken.remove(group)
 
-    @property
-    def waiting(self) -> str | None:
-        """The ID of the last message with calls, while results of them are missing."""
-        return None if self._open is None else self._open.messages[0].id
-
     def abandon(self) -> None:
         """Stop waiting for missing results: the model has spoken since."""
         if self._open is not None:
@@ -333,7 +328,7 @@ class Window(View):
         return leaving
 
     def _leave(self, group: Group) -> None:
-        if group.messages[0].role is ASSISTANT and hasattr(self, "log"):
+        if group.messages[0].role is ASSISTANT:
             self._spoke = max(self._spoke, self.log.place(group.messages[0].id))
         self.count -= len(group.messages)
         self.tokens -= group.tokens
