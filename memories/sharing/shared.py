@@ -115,28 +115,26 @@ class SharedMemory(MessagesMemory):
         watched = None if watch is None else frozenset(names("watch", watch))
         receivers = tuple(sorted(names("send_to", send_to)))
         if isinstance(memory, str):
+            options = dict(memory_options or {})
             place: dict[str, Any] = {
                 "journal": self.journal,
                 "session": f"{self.session}/{name}",
                 "tenant": self.tenant,
             }
-            if taken := place.keys() & (memory_options or {}):
+            if taken := place.keys() & options:
                 raise MemoryDefinitionError(
                     f"memory_options={{{min(taken)!r}: …}}: the memory of a member is stored "
                     "beside the record; give journal=, session= and tenant= to SharedMemory"
                 )
-            options: dict[str, Any] = {**place, **(memory_options or {})}
-            own = create_memory(memory, tools, **options)
+            memory = create_memory(memory, **place, **options)
         elif memory_options:
             raise MemoryDefinitionError("memory_options= go with a memory by name, not an object")
         else:
-            own = memory
-            _check_own(own)
-            if isinstance(own, Memory):
-                own.add_tools(tools)
+            _check_own(memory)
         made = MemberMemory(
-            own, self, name, watch=watched, send_to=receivers, description=description
+            memory, self, name, watch=watched, send_to=receivers, description=description
         )
+        made.add_tools(tools)
         self._members[name] = made
         return made
 

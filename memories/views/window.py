@@ -85,7 +85,7 @@ class Window(View):
         self._short: dict[str, Message] = {}  # what is shown shortened, by ID
         self._groups: deque[Group | str] = deque()  # an ID stands for a message without tokens
         self._fixed_tokens = self._reserved  # of what cannot be shortened
-        self._system: list[tuple[str, int]] = []  # IDs and tokens; an empty deque is large
+        self._system: list[Group] = []  # an empty deque is large
         self._system_tokens = 0
         self._asking: dict[str, Group] = {}  # by the ID of a call
         self._open: Group | None = None  # the last group with calls, while results are missing
@@ -202,7 +202,7 @@ class Window(View):
             elif fields["pinned"]:
                 self._fixed_tokens += tokens
             elif role is SYSTEM:
-                self._system.append((message.id, tokens))
+                self._system.append(Group(message, tokens))
                 self._system_tokens += tokens
                 self._fixed_tokens += tokens
             else:
@@ -315,16 +315,14 @@ class Window(View):
         while len(system) > 2 and self._is_over():
             if len(system) <= most and self._system_tokens <= most_tokens:
                 break
-            if system[1][0] == self._goal_id:
-                system.append(system[1])
-            else:
-                leaving.append(system[1][0])
-                self._sizes.pop(system[1][0], None)
-                self.count -= 1
-                self.tokens -= system[1][1]
-                self._fixed_tokens -= system[1][1]
-                self._system_tokens -= system[1][1]
-            del system[1]
+            oldest = system.pop(1)
+            if oldest.messages[0].id == self._goal_id:
+                system.append(oldest)
+                continue
+            leaving.append(oldest.messages[0].id)
+            self._fixed_tokens -= oldest.tokens
+            self._system_tokens -= oldest.tokens
+            self._leave(oldest)
         return leaving
 
     def _leave(self, group: Group) -> None:
