@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping
 from datetime import datetime
 from functools import reduce
 from typing import Any
@@ -105,7 +104,7 @@ class RecordedCall(BaseModel, frozen=True, extra="forbid", defer_build=True):
     @property
     def usage(self) -> dict[str, Any] | None:
         """Tokens and cost, as the fields of :class:`Usage`; None if they are unknown."""
-        found = self._pieces("usage")
+        found: list[dict[str, Any]] = self._pieces("usage")
         return dict(reduce(_sum, found)) if found else None
 
     def _pieces(self, field: str) -> list[Any]:
@@ -125,7 +124,7 @@ class RecordedCall(BaseModel, frozen=True, extra="forbid", defer_build=True):
         }
 
 
-def _sum(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+def _sum(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     """Return the usage of two requests together."""
     total: dict[str, Any] = {}
     for name, value in one.items():

@@ -34,6 +34,8 @@ class Fitting(Recent):
         total: The tokens of all messages when they exceeded it.
     """
 
+    fits: bool = True
+
     def __init__(self, max_tokens: int) -> None:
         super().__init__(None, max(1, max_tokens // 2))
         self.max_whole = max_tokens
@@ -42,6 +44,12 @@ class Fitting(Recent):
         super()._start()
         self.fits, self.total = True, 0
         self._values: Mapping[str, JsonValue] = {}
+
+    def _begin(self) -> None:
+        if self.fits:  # a window that nothing has left takes no place
+            self.tokens = self._reserved
+        else:
+            super()._begin()
 
     def limit(self, max_tokens: int) -> None:
         """Set the limit, before any message is added."""
@@ -82,6 +90,7 @@ class Fitting(Recent):
     def _shrink(self) -> None:
         """Show no more than the recent end from now on."""
         self.fits, self.total = False, self.tokens
+        self._begin()
         self.refill(self._messages())
 
     def evict(self) -> Sequence[str]:

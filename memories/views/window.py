@@ -58,6 +58,8 @@ class Window(View):
     """
 
     keeps_old: ClassVar[bool] = False
+    _goal: Group | str | None = None  # set aside when it became the oldest group
+    _fixed_tokens: int = 0  # of what cannot be shortened
 
     def __init__(self, max_messages: int | None, max_tokens: int | None, counter: Counter) -> None:
         whole_number("max_messages", max_messages, optional=True)
@@ -84,13 +86,13 @@ class Window(View):
         self._spoke = 0  # place of the last assistant message that was evicted
         self._short: dict[str, Message] = {}  # what is shown shortened, by ID
         self._groups: deque[Group | str] = deque()  # an ID stands for a message without tokens
-        self._fixed_tokens = self._reserved  # of what cannot be shortened
+        self._fixed_tokens = self._reserved
         self._system: list[Group] = []  # an empty deque is large
         self._system_tokens = 0
         self._asking: dict[str, Group] = {}  # by the ID of a call
         self._open: Group | None = None  # the last group with calls, while results are missing
         self._broken: list[Group] = []  # a call or a result is missing, and will not come
-        self._goal: Group | str | None = None  # set aside when it became the oldest group
+        self._goal = None
 
     def reset(self) -> None:
         """See :meth:`View.reset`."""
