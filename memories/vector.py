@@ -38,7 +38,6 @@ from agent_brain.memories.runs.work import EMBEDDING
 from agent_brain.memories.store.checks import whole_number
 from agent_brain.memories.store.filters import Keep, Query, Where, checked_text
 from agent_brain.memories.store.session import read_session_key
-from agent_brain.memories.store.snapshot import Snapshot
 from agent_brain.memories.stored import StoredMemory
 from agent_brain.memories.vectors.chroma_folder import make_store
 from agent_brain.memories.vectors.vectors import Vectors
@@ -214,13 +213,6 @@ class VectorMemory(StoredMemory):
         if not tail.fits:
             await self._catch_up()
         return added
-
-    async def restore(self, snapshot: Snapshot) -> None:
-        """Replace everything by what ``snapshot`` holds; messages keep their vectors."""
-        await self._get_ready()
-        await super().restore(snapshot)
-        self._indexed.rest_if_large()
-        await self._catch_up()
 
     async def checkpoint(self) -> None:
         """Write the state of the run, and the vectors if enough of them wait."""
