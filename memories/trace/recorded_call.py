@@ -105,7 +105,7 @@ class RecordedCall(BaseModel, frozen=True, extra="forbid", defer_build=True):
     def usage(self) -> dict[str, Any] | None:
         """Tokens and cost, as the fields of :class:`Usage`; None if they are unknown."""
         found: list[dict[str, Any]] = self._pieces("usage")
-        return dict(reduce(_sum, found)) if found else None
+        return reduce(_sum, found[1:], {**found[0]}) if found else None
 
     def _pieces(self, field: str) -> list[Any]:
         return [piece[field] for piece in self.response if field in piece]
