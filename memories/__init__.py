@@ -51,10 +51,10 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.memories.runs.turns import TurnRecord as TurnRecord
     from agent_brain.memories.schemas import register_schema as register_schema
     from agent_brain.memories.sessions.forgetting import forget_in_sessions as forget_in_sessions
-    from agent_brain.memories.sessions.history import SavedStep as SavedStep
     from agent_brain.memories.sessions.listing import SessionInfo as SessionInfo
     from agent_brain.memories.sessions.listing import delete_session as delete_session
     from agent_brain.memories.sessions.listing import list_sessions as list_sessions
+    from agent_brain.memories.sessions.timeline import SavedStep as SavedStep
     from agent_brain.memories.sharing.flow import flow_diagram as flow_diagram
     from agent_brain.memories.sharing.inbox import MessageQueue as MessageQueue
     from agent_brain.memories.sharing.member import MemberMemory as MemberMemory

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
-from datetime import datetime
 from functools import partial
 from os import PathLike
 from typing import Any, Unpack, cast
@@ -21,7 +20,7 @@ from agent_brain.memories.recall.indexing import Indexed
 from agent_brain.memories.store.checks import whole_number
 from agent_brain.memories.store.events import Change, ValueSet
 from agent_brain.memories.stored import StoredMemory
-from agent_brain.memories.summary import INTRODUCTION, report_compacted
+from agent_brain.memories.summary import INTRODUCTION, report_compacted, summary_message
 from agent_brain.memories.vector import VectorMemory
 from agent_brain.memories.vectors.vectors import Vectors
 from agent_brain.memories.views.base import View
@@ -29,7 +28,7 @@ from agent_brain.memories.views.fitting import DIGEST, Fitting
 from agent_brain.memories.views.groups import behind_rules
 from agent_brain.memories.views.summary import SUMMARY
 from agent_brain.memories.views.summary_writer import Summarize, SummaryWriter
-from agent_brain.memories.views.window_share import WindowShare
+from agent_brain.memories.views.tokens import WindowShare
 from agent_brain.tools.toolset import ToolLike
 
 logger = get_logger(__name__)
@@ -79,8 +78,6 @@ class AutoMemory(VectorMemory):
             together.
         EmbeddingError: ``embedder`` is not an embedder.
     """
-
-    begins_with_goal = True
 
     def __init__(
         self,
@@ -180,43 +177,12 @@ class AutoMemory(VectorMemory):
             with suppress(MemoryUseError):  # the table does not have the model
                 self._limit(min(await share.look_up(), MOST_TOKENS))
 
-    async def _get_ready(self, coming: Sequence[Message] = ()) -> None:
-        if not self.fits:
-            await super()._get_ready(coming)
-
     async def _catch_up(self, *, embed: bool = True) -> None:
         if self._show_less():  # what has left is indexed when it is first looked for
             return
         self._fitted = self.fits
         if not self._fitted:
             await super()._catch_up(embed=embed)
-
-    async def set_goal(self, goal: str | Message) -> None:
-        """As :meth:`VectorMemory.set_goal`; nothing is indexed while everything fits."""
-        tail: Any = self.store.views[0]
-        if not tail.fits:
-            await super().set_goal(goal)
-            return
-        await StoredMemory.set_goal(self, goal)
-        if not tail.fits:
-            self._show_less()
-
-    async def update(self, messages: list[Message]) -> list[str] | Any:
-        """As :meth:`VectorMemory.update`; nothing is indexed while everything fits."""
-        tail: Any = self.store.views[0]
-        if not tail.fits:
-            return await super().update(messages)
-        added = await StoredMemory.update(self, messages)
-        if not tail.fits:
-            self._show_less()
-        return added
-
-    async def checkpoint(self) -> None:
-        """As :meth:`VectorMemory.checkpoint`."""
-        await (StoredMemory if self.fits else VectorMemory).checkpoint(self)
-
-    # Says that a step may be written later, although checkpoint() is replaced here.
-    _checkpoint_later = StoredMemory._checkpoint_later
 
     def _report_leaving(self) -> None:
         self._show_less()
@@ -231,7 +197,7 @@ class AutoMemory(VectorMemory):
         return begins
 
     def _escalate(self, before: str, now: str) -> None:
-        tokens = self._tail.tokens
+        tokens = self._tail.total
         self.report("escalated", before=before, now=now, tokens=tokens, max_tokens=self._max_tokens)
 
     # What a model sees
@@ -245,20 +211,10 @@ class AutoMemory(VectorMemory):
             return await StoredMemory.context(self)
         if self._writer is not None and not self.readonly:
             await self._summarise(self._writer)
-        shown, summary = await super().context(), self._summary_message()
-        return shown if summary is None else behind_rules([summary], shown)
-
-    def _summary_message(self) -> Message | None:
-        digest = self._tail.digest
+        shown, digest = await super().context(), self._tail.digest
         if not digest:
-            return None
-        return Message.user(
-            str(digest["shown"]),
-            id=SUMMARY,
-            pinned=True,
-            cause_by=type(self).__name__,
-            created_at=datetime.fromisoformat(str(digest["at"])),
-        )
+            return shown
+        return behind_rules([summary_message(self, str(digest["shown"]), digest["at"])], shown)
 
     async def _summarise(self, writer: SummaryWriter) -> None:
         """Summarise what has left, if the summary does not have it."""
@@ -270,13 +226,12 @@ class AutoMemory(VectorMemory):
             with self.work_for(SUMMARY):
                 level = cast(int, before.get("level", 0))
                 most = min(1_000, max(1, self._max_tokens // 8))
-                text, level, _ = await writer.write(self.summary, level, [due], most)
-        except Exception:
-            logger.warning("The summariser failed; it is tried again later", exc_info=True)
-            self._retry_at = held + RETRY
-            return
+                text, level, done = await writer.write(self.summary, level, [due], most)
         finally:
             self._summarising = False
+        if not done:
+            self._retry_at = held + RETRY
+            return
         value: dict[str, JsonValue] = {
             "shown": INTRODUCTION + text,
             "level": level,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, cast
@@ -68,6 +69,7 @@ from agent_brain.tools.toolset import ToolLike
 if TYPE_CHECKING:
     from agent_brain.memories.vector import VectorMemory
 
+OWN_OPTIONS = ("k", "recall_tokens", "min_score", "tool_results", "keeps")
 Keeps: TypeAlias = Names | Callable[[Message], bool]
 
 
@@ -201,10 +203,6 @@ class LayeredMemory(Retagged, WrappingMemory):
         await self._handed.mark_if_due()
         await self.short.checkpoint()
 
-    async def record(self, parts: Iterable[str] = ()) -> None:
-        """Make durable what happened inside a step, in the short-term memory."""
-        await self.short.record(parts)
-
     async def rollback(self) -> None:
         """Drop what was written after the last checkpoint, from both."""
         await self.open()
@@ -228,15 +226,12 @@ class LayeredMemory(Retagged, WrappingMemory):
 
     async def aclose(self) -> None:
         """Hand the conversation over to the long-term memory, and close both. Idempotent."""
-        try:
-            if not self._closed and not self.short.store.stale:
+        closed, self._closed = self._closed, True
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(self.long.aclose)
+            stack.push_async_callback(self.short.aclose)
+            if not closed and not self.short.store.stale:
                 await self._handed.rest_at_end()
-        finally:
-            self._closed = True
-            try:
-                await self.short.aclose()
-            finally:
-                await self.long.aclose()
 
     # Reading
 
@@ -245,31 +240,25 @@ class LayeredMemory(Retagged, WrappingMemory):
         await self.open()
         recent = await self.short.context()
         held = {message.id for message in await self._held()}
-        if not hasattr(self.long, "recall"):
-            shown = {message.id for message in recent}
-            earlier = await self.long.context()
-            left = [message async for message in in_slices(earlier) if message.id not in held]
-            if self._several:
-                others = [m for m in reversed(left) if self._elsewhere(m) is not None]
-                said = [m for m in others if m.role is not Role.SYSTEM and m.content.strip()]
-                block = self._quoted([m for m in said if self._is_quoted(m)])
-                left = [m for m in left if self._elsewhere(m) is None]
-                own = {message.id for message in left} | shown
-                merged = await self._merged([m for m in earlier if m.id in own], recent)
-                return behind_rules(block, merged)
-            whole = {message.id for message in await in_thread_if_many(left, whole_groups)} | shown
-            return await self._merged([m for m in earlier if m.id in whole], recent)
-        pinned = await self._pinned(held)
-        block = await self._recall(held.union(message.id for message in pinned))
-        return behind_rules(block, await self._merged(pinned, recent) if pinned else recent)
-
-    async def _pinned(self, held: set[str]) -> list[Message]:
-        """Return what is pinned of this conversation, with its group, and has left the window."""
-        first_view = await StoredMemory.context(self.long)  # your own context() may recall
-        shown = [message async for message in in_slices(first_view) if message.id not in held]
-        pinned = [m.id for m in shown if m.pinned and self._elsewhere(m) is None]
-        stays = {*with_partners(pinned, shown)} if pinned else ()
-        return [message for message in shown if message.id in stays]
+        recalls = hasattr(self.long, "recall")
+        earlier = await (  # your own context() may recall
+            StoredMemory.context(self.long) if recalls else self.long.context()
+        )
+        left = [message async for message in in_slices(earlier) if message.id not in held]
+        own = [m for m in left if self._elsewhere(m) is None] if self._several else left
+        if recalls:
+            pinned = [message.id for message in own if message.pinned]
+            stays = {*with_partners(pinned, own)} if pinned else set()
+            block = await self._recall(held | stays)
+        else:
+            stays = {message.id for message in await in_thread_if_many(own, whole_groups)}
+            others = [m for m in reversed(left) if self._elsewhere(m) is not None]
+            said = [m for m in others if m.role is not Role.SYSTEM and m.content.strip()]
+            block = self._quoted([m for m in said if self._is_quoted(m)])
+        if stays:
+            stays |= {message.id for message in recent}
+            recent = await self._merged([m for m in earlier if m.id in stays], recent)
+        return behind_rules(block, recent)
 
     async def _recall(self, held: set[str]) -> list[Message]:
         goal = await self.short.goal()
@@ -278,17 +267,18 @@ class LayeredMemory(Retagged, WrappingMemory):
         least = self.min_score
         if least is None:
             least = getattr(self.long, "min_score", None)
-        score: dict[str, Any] = (
-            {} if least is None else {"min_score": least}
-        )  # your own recall() may not take it
+        # your own recall() may not take them
+        options: dict[str, Any] = {} if least is None else {"min_score": least}
         if self._several:
-            score["where"] = self._is_quoted
-        long = cast("VectorMemory", self.long)
-        found = await long.recall(goal[-1].content, self.k, **score)
+            options["where"] = self._is_quoted
+        found = await cast("VectorMemory", self.long).recall(goal[-1].content, self.k, **options)
         passages = {item.message.id: getattr(item, "passage", "") for item in found}
         earlier = [item.message for item in found if item.message.id not in held]
         block = self._quoted(earlier, passages)
-        items = (RecalledItem(m.id, s, self._elsewhere(m)) for m, s in map(_scored, found))
+        items = (
+            RecalledItem(item.message.id, item.score, self._elsewhere(item.message))
+            for item in found
+        )
         report_recalled(self, goal[-1], block, items)
         return block
 
@@ -309,14 +299,11 @@ class LayeredMemory(Retagged, WrappingMemory):
 
     def _elsewhere(self, message: Message) -> str | None:
         """Return the name of another conversation that a message is from; None if from this one."""
-        if not self._several or self._is_handed(message.id):
+        here = self._handed.place(message.id) is not None or message.id in self._handed_before
+        if not self._several or here:
             return None
         conversation = str(message.metadata.get(CONVERSATION) or "another one")
         return None if conversation == self.short.session else conversation
-
-    def _is_handed(self, message_id: str) -> bool:
-        """Return whether a message is known to have been handed over."""
-        return self._handed.place(message_id) is not None or message_id in self._handed_before
 
     async def _held(self) -> list[Message]:
         """Return what the short-term memory has, also what it is handing over, in order."""
@@ -518,7 +505,10 @@ class LayeredMemory(Retagged, WrappingMemory):
         """
         check_snapshot(snapshot)
         views = dict(snapshot.views)
-        part = _read_part(views.pop(LONG, None))
+        try:
+            part = _Part.model_validate(views.pop(LONG, None) or {})
+        except ValidationError as error:
+            raise SnapshotError(f"Not a snapshot of a LayeredMemory: {error}") from error
         for name in (HANDED, REMOVING):
             views.pop(name, None)
         held, only = set(part.held), set(part.only)
@@ -545,17 +535,9 @@ class LayeredMemory(Retagged, WrappingMemory):
         if short.store.session is None:
             for name in (HANDED, REMOVING):
                 short.store.values.pop(name, None)
-        return self._over_both(short, await copying.long_term(self.long))
-
-    async def drop_branches(self) -> None:
-        """Remove what both keep of branches of earlier steps and runs."""
-        await self.short.drop_branches()
-        await journaled.drop_branches(self.long, self.short.step_place)
-
-    def _over_both(self, short: WindowedMemory, long: StoredMemory) -> LayeredMemory:
         copied = type(self)(
             short,
-            long,
+            await copying.long_term(self.long),
             k=self.k,
             recall_tokens=self.recall_tokens,
             min_score=self.min_score,
@@ -567,9 +549,10 @@ class LayeredMemory(Retagged, WrappingMemory):
         copied._handed_before = self._handed_before.union(self._handed.places)
         return copied
 
-
-def _scored(found: Recalled) -> tuple[Message, float]:
-    return found.message, found.score
+    async def drop_branches(self) -> None:
+        """Remove what both keep of branches of earlier steps and runs."""
+        await self.short.drop_branches()
+        await journaled.drop_branches(self.long, self.short.step_place)
 
 
 class _Part(BaseModel):
@@ -586,23 +569,11 @@ class _Part(BaseModel):
     views: dict[str, JsonValue] = {}
 
 
-def _read_part(value: JsonValue) -> _Part:
-    try:
-        return _Part.model_validate(value or {})
-    except ValidationError as error:
-        raise SnapshotError(f"Not a snapshot of a LayeredMemory: {error}") from error
-
-
 def make_layered(
     tools: Iterable[ToolLike] = (),
     *,
     short: WindowedMemory | None = None,
     long: StoredMemory | str = "vector",
-    k: int = 10,
-    recall_tokens: int = 1500,
-    min_score: float | None = None,
-    tool_results: bool = False,
-    keeps: Keeps | None = None,
     **options: Any,
 ) -> LayeredMemory:
     """Create a layered memory from options, for ``Brain(memory="layered")``.
@@ -611,19 +582,16 @@ def make_layered(
         tools: What the agent may call.
         short: The short-term memory; None makes one with ``options``.
         long: The long-term memory, or the name of one.
-        k: How many messages to recall, at most.
-        recall_tokens: How many tokens they may take.
-        min_score: As for :class:`LayeredMemory`.
-        tool_results: As for :class:`LayeredMemory`.
-        keeps: As for :class:`LayeredMemory`.
-        **options: For the short-term memory, such as ``max_messages``; for both, where they are
-            stored, as for :class:`StoredMemory`: in two sessions of the journal.
+        **options: As for :class:`LayeredMemory`; for the short-term memory, such as
+            ``max_messages``; for both, where they are stored, as for :class:`StoredMemory`: in two
+            sessions of the journal.
 
     Raises:
         MemoryDefinitionError: There are options for a memory that is given as an object.
     """
     from agent_brain.memories.registry import create_memory
 
+    own = {name: options.pop(name) for name in OWN_OPTIONS if name in options}
     names = SessionOptions.__annotations__.keys() - {"dedupe"}  # the short-term memory does that
     place = {name: value for name, value in options.items() if name in names}
     if short is None:
@@ -646,12 +614,4 @@ def make_layered(
         raise MemoryDefinitionError(
             f"{long!r} cannot be a long-term memory: it has no queries, as StoredMemory does"
         )
-    return LayeredMemory(
-        short,
-        made,
-        k=k,
-        recall_tokens=recall_tokens,
-        min_score=min_score,
-        tool_results=tool_results,
-        keeps=keeps,
-    )
+    return LayeredMemory(short, made, **own)

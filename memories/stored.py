@@ -39,7 +39,7 @@ from agent_brain.memories.runs.counts import Counts
 from agent_brain.memories.runs.run_memory import Beginning, is_replaced
 from agent_brain.memories.runs.turns import TurnNote, note_turn, turn_notes, values_with_turns
 from agent_brain.memories.runs.work import here
-from agent_brain.memories.sessions.history import SavedStep, saved_steps
+from agent_brain.memories.sessions.timeline import SavedStep, saved_steps
 from agent_brain.memories.store import filters, queries, removal
 from agent_brain.memories.store.events import Change, Checkpointed, Cleared, GoalSet, Tagged
 from agent_brain.memories.store.export import Exported, content_of
@@ -54,8 +54,7 @@ from agent_brain.memories.store.snapshot import Snapshot, check_snapshot
 from agent_brain.memories.store.store import MessageStore
 from agent_brain.memories.trace.call_history import read_calls
 from agent_brain.memories.trace.recorded_call import RecordedCall
-from agent_brain.memories.views.base import View
-from agent_brain.memories.views.everything import Everything
+from agent_brain.memories.views.base import Everything, View
 from agent_brain.tools.context import call_here
 from agent_brain.tools.toolset import ToolLike
 

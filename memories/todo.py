@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from functools import cache, partial
 from typing import Any, Unpack
@@ -15,6 +15,7 @@ from agent_brain.memories.branches.forgetting import stored_in
 from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError, SnapshotError
 from agent_brain.memories.message import Message
 from agent_brain.memories.registry import create_memory
+from agent_brain.memories.runs.work import family
 from agent_brain.memories.store import removal
 from agent_brain.memories.store.expiry import LONG_AGO, utc_now
 from agent_brain.memories.store.filters import ForgetOptions, Keep, Names, forgettable
@@ -75,7 +76,7 @@ class TodoMemory(WrappingMemory):
 
     def __init__(self, inner: Memory | None = None) -> None:
         super().__init__(create_memory("messages") if inner is None else inner)
-        if any(isinstance(memory, TodoMemory) for memory in _wrapped(self)):
+        if any(isinstance(memory, TodoMemory) for memory in family(self.inner)):
             raise MemoryDefinitionError(f"{inner!r} has a to-do list already: use it as it is")
         self._own = _List()  # if the inner memory cannot store it
         self._lock = Lock()  # the model may call several tools at once
@@ -233,12 +234,6 @@ def _edits(kind: type[TodoMemory]) -> list[FunctionTool]:
     """Return the tools of a list, of no memory yet: their signatures are read once."""
     names = ("add_todo", "complete_todo", "revise_todo", "remove_todo")
     return [tool(name=name)(partial(getattr(kind, name), None)) for name in names]
-
-
-def _wrapped(memory: Memory) -> Iterator[Memory]:
-    for inner in memory.wrapped:
-        yield inner
-        yield from _wrapped(inner)
 
 
 def render(todos: Iterable[Todo]) -> str:

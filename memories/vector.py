@@ -38,7 +38,6 @@ from agent_brain.memories.runs.work import EMBEDDING
 from agent_brain.memories.store.checks import whole_number
 from agent_brain.memories.store.filters import Keep, Query, Where, checked_text
 from agent_brain.memories.store.session import read_session_key
-from agent_brain.memories.store.snapshot import Snapshot
 from agent_brain.memories.stored import StoredMemory
 from agent_brain.memories.vectors.chroma_folder import make_store
 from agent_brain.memories.vectors.vectors import Vectors
@@ -194,15 +193,6 @@ class VectorMemory(StoredMemory):
         if self._indexed.behind or self._vectors.waiting:
             await self._catch_up(embed=self.run_work is None)
 
-    async def set_goal(self, goal: str | Message) -> None:
-        """Start a turn; earlier goals keep their places.
-
-        The goal is embedded when something is recalled or added next.
-        """
-        await self._get_ready()
-        await super().set_goal(goal)
-        await self._catch_up(embed=False)
-
     async def update(self, messages: list[Message]) -> list[str] | Any:
         """Add ``messages``, all or none; when it returns they can be found.
 
@@ -215,22 +205,18 @@ class VectorMemory(StoredMemory):
             EmbedderMismatchError: The embedder makes vectors of another length than it did; nothing
                 was written.
         """
-        await self._get_ready(checked_messages(messages))
+        tail: Any = self.store.views[0]
+        if not tail.fits:
+            await self._get_ready(checked_messages(messages))
         added = await super().update(messages)
-        await self._catch_up()
+        if not tail.fits:
+            await self._catch_up()
         return added
-
-    async def restore(self, snapshot: Snapshot) -> None:
-        """Replace everything by what ``snapshot`` holds; messages keep their vectors."""
-        await self._get_ready()
-        await super().restore(snapshot)
-        self._indexed.rest_if_large()
-        await self._catch_up()
 
     async def checkpoint(self) -> None:
         """Write the state of the run, and the vectors if enough of them wait."""
         await super().checkpoint()
-        if self._vectors.due:
+        if not self._tail.fits and self._vectors.due:
             await self._vectors.save()
 
     # Says that a step may be written later, although checkpoint() is replaced here.
@@ -283,6 +269,8 @@ class VectorMemory(StoredMemory):
 
     async def _get_ready(self, coming: Sequence[Message] = ()) -> None:
         """Open and check everything before anything is written."""
+        if self._tail.fits:
+            return
         if self._indexed.behind:
             await self.open()
         await self._vectors.connect()
@@ -312,22 +300,17 @@ class VectorMemory(StoredMemory):
         return behind_rules(indexed.block[1], recent)
 
     async def _recall_for(self, goal: Message) -> list[Message]:
-        query, least = goal.content, self.min_score
+        where, least = self._tail.is_older, self.min_score
         with self.work_for(EMBEDDING):
             found = await self._recall(
-                query, self._wider(self._k), where=self._tail.is_older, min_score=least, goal=goal
+                goal.content, self._k, where=where, min_score=least, goal=goal
             )
-        found = await self._in_order(query, found, self._k)
         messages = [item.message for item in found]
         passages = {item.message.id: item.passage for item in found}
         block = recalled_block(messages, self._recalled_tokens, self._counter, passages=passages)
         items = (RecalledItem(item.message.id, item.score) for item in found)
         report_recalled(self, goal, block, items)
         return block
-
-    def _wider(self, k: int) -> int:
-        """Return how many messages are looked for, if ``k`` are wanted."""
-        return k if self._rerank is None else 3 * k
 
     async def _in_order(self, query: str, found: list[Recalled], k: int) -> list[Recalled]:
         """Return the ``k`` best as ``rerank`` orders them, which is asked once about the same."""
@@ -391,10 +374,9 @@ class VectorMemory(StoredMemory):
         await self.open()
         with self.work_for(EMBEDDING):
             sessions = await self._together(tool_results=tool_results) if everywhere else None
-            found = await self._recall(
-                query, self._wider(k), query_filter, min_score=min_score, sessions=sessions
+            return await self._recall(
+                query, k, query_filter, min_score=min_score, sessions=sessions
             )
-        return await self._in_order(query, found, k)
 
     async def _recall(
         self,
@@ -407,7 +389,7 @@ class VectorMemory(StoredMemory):
         sessions: Together | None = None,
         goal: Message | None = None,
     ) -> list[Recalled]:
-        """Return the messages that fit a query best.
+        """Return the messages that fit a query best, as ``rerank`` orders them.
 
         Args:
             query: A question, or any text.
@@ -418,32 +400,32 @@ class VectorMemory(StoredMemory):
             sessions: Where to look; None for this session.
             goal: The goal, if it is the query: an embedder that has failed is not called for it.
         """
-        fits = wanted.predicate()
-        await self._indexed.wake()
+        indexed, fits = self._indexed, wanted.predicate()
+        await indexed.wake()
+        vectors = {"": indexed.vectors} if sessions is None else sessions.vectors
+        index = indexed.index if sessions is None else sessions.index
 
-        def get(item_id: str) -> tuple[str, Message | None]:
-            if sessions is not None:
-                return sessions.find(item_id)
+        def get_own(item_id: str) -> tuple[str, Message | None]:
             return self._session_name, self.store.log.get(item_id)
+
+        get = get_own if sessions is None else sessions.find
 
         def accepted(item_id: str) -> bool:
             message = get(item_id)[1]
             return message is not None and fits(message)
 
         where = where if wanted.where is None else accepted
-        if sessions is not None:
-            where = sessions.each_once(where, self._session_name)
         itself = self.store.goal_id
         asked = goal if goal is not None or itself is None else self.store.log.get(itself)
-        if sessions is not None and itself is not None:
-            itself = sessions.id_in(self._session_name, itself)
-        indexed = self._indexed
+        if sessions is not None:
+            where = sessions.each_once(where, self._session_name)
+            itself = itself and sessions.id_in(self._session_name, itself)
         hits = await search(
-            indexed.index if sessions is None else sessions.index,
-            {"": indexed.vectors} if sessions is None else sessions.vectors,
+            index,
+            vectors,
             indexed.questions,
             query,
-            k,
+            k if self._rerank is None else 3 * k,
             where=where,
             since=wanted.since,
             until=wanted.until,
@@ -453,19 +435,14 @@ class VectorMemory(StoredMemory):
             goal=itself,
             is_goal=asked is not None and asked.content == query,
         )
-        found = [(hit, *get(hit.id)) for hit in hits]
-        passage = partial(
-            passage_of,
-            indexed.index if sessions is None else sessions.index,
-            {"": indexed.vectors} if sessions is None else sessions.vectors,
-            indexed.questions,
-            query,
-        )
-        return [
-            Recalled(m, hit.score, hit.why, name, passage(hit.id, m.content))
-            for hit, name, m in found
-            if m is not None
-        ]
+        found: list[Recalled] = []
+        for hit in hits:
+            name, message = get(hit.id)
+            if message is not None:
+                text = message.content
+                passage = passage_of(index, vectors, indexed.questions, query, hit.id, text)
+                found.append(Recalled(message, hit.score, hit.why, name, passage))
+        return await self._in_order(query, found, k)
 
     async def _together(self, *, tool_results: bool) -> Together:
         """Return all sessions of the tenant, ready to be searched."""

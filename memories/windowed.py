@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeAlias, Unpack
 
@@ -13,7 +12,6 @@ from agent_brain.memories.message import Message
 from agent_brain.memories.options import StoreOptions
 from agent_brain.memories.store.lock import Lock
 from agent_brain.memories.store.queries import journal_messages
-from agent_brain.memories.store.session import PRUNE_AT
 from agent_brain.memories.stored import StoredMemory
 from agent_brain.memories.views.tokens import Counter
 from agent_brain.memories.views.window import Window
@@ -83,15 +81,11 @@ class WindowedMemory(StoredMemory):
     @on_evict.setter
     def on_evict(self, function: OnEvict | None) -> None:
         self._on_evict = function
-        store = self.store
-        outlives = store.session is not None and store.in_ram and not store.shared
-        store.takes_evicted = function is not None or outlives
+        self.store.takes_evicted = function is not None
 
     def _start_handing(self) -> None:
         self._handing = Lock()
         self._under_way: list[tuple[int, Message]] = []
-        self._outlived: list[tuple[int, str]] = []  # what has left, and is in a journal in RAM
-        self._outlived_most = PRUNE_AT
 
     async def _forked(self) -> None:
         self.on_evict = None if self._is_layered else self._on_evict
@@ -110,14 +104,6 @@ class WindowedMemory(StoredMemory):
         """What has left and ``on_evict`` has not taken yet, with its places."""
         return [*self._under_way, *self.store.evicted]
 
-    async def _settle(self) -> None:
-        session = self.store.session
-        stale = session is not None and session.stale
-        await super()._settle()
-        if session is not None and stale and not session.stale and self.store.in_ram:
-            self._outlived = [(place, m.id) for place, m in session.reading.evicted]
-            self._outlived_most = PRUNE_AT
-
     async def _hand_over(self) -> None:
         store = self.store
         if store.session is not None and store.session.held:
@@ -134,25 +120,3 @@ class WindowedMemory(StoredMemory):
                 raise
             finally:
                 self._under_way = []
-        if store.session is not None and store.in_ram:
-            self._outlived += [(place, message.id) for place, message in leaving]
-            await self._drop_outlived()
-
-    async def _drop_outlived(self) -> None:
-        """Remove what has left from a journal in RAM, but not the turn, and not before a rollback.
-
-        Much at a time: each removal is preceded by an entry that says what has left.
-        """
-        store, session = self.store, self.store.session
-        if session is None or len(self._outlived) < self._outlived_most:
-            return
-        began = store.log.find(store.goal_id)
-        upto = sys.maxsize if began is None else began
-        if session.run.at:
-            upto = min(upto, session.run.safe_at)
-        gone = [item for item in self._outlived if item[0] < upto]
-        await store.change(store.marks)
-        await session.remove([place for place, _ in gone])
-        self._outlived = [item for item in self._outlived if item[0] >= upto]
-        self._outlived_most = len(self._outlived) + PRUNE_AT
-        store.expiry.discard(message_id for _, message_id in gone)

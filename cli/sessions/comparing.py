@@ -18,7 +18,7 @@ from agent_brain.cli.sessions.places import (
 from agent_brain.cli.sessions.showing import Printer
 from agent_brain.common.text import count_of
 from agent_brain.memories.journal.base import Journal
-from agent_brain.memories.sessions.comparing import Side, compare, side_of
+from agent_brain.memories.sessions.reading import Side, compare, side_of
 
 
 def diff_sessions(options: Options, first: str, second: str, *, full: bool) -> ExitCode:

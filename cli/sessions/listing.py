@@ -14,8 +14,8 @@ from agent_brain.cli.sessions.tables import (
     print_table,
     spent_text,
 )
-from agent_brain.memories.sessions.history import SavedStep, saved_steps
 from agent_brain.memories.sessions.listing import SessionInfo, list_sessions
+from agent_brain.memories.sessions.timeline import SavedStep, saved_steps
 
 
 def show_sessions(options: Options, limit: int | None) -> None:

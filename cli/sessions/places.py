@@ -20,7 +20,7 @@ from agent_brain.memories.errors import JournalConflictError
 from agent_brain.memories.journal.base import Journal, SessionRecord
 from agent_brain.memories.journal.opening import open_journal
 from agent_brain.memories.sessions import reading
-from agent_brain.memories.sessions.history import SavedStep, saved_steps
+from agent_brain.memories.sessions.timeline import SavedStep, saved_steps
 from agent_brain.memories.store.session import read_session_key, session_key
 from agent_brain.memories.stored import StoredMemory
 

@@ -18,7 +18,7 @@ from agent_brain.memories.branches.journaled import branch_at, has_branches_at, 
 from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.runs.run_memory import is_replaced
 from agent_brain.memories.sessions.copies import SessionCopy, copy_at
-from agent_brain.memories.sessions.history import CopiedJournal, SavedStep, no_step
+from agent_brain.memories.sessions.timeline import CopiedJournal, SavedStep, no_step
 from agent_brain.memories.store.options import JournalLike
 from agent_brain.memories.store.session import (
     Session,

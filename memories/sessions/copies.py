@@ -57,9 +57,40 @@ class SessionCopy:
             JournalError: The journal cannot do it.
         """
         if replace:
-            await _replace(journal, key, self)
-        else:
-            await _write(journal, key, self)
+            await self._replace(journal, key)
+            return
+        if last := await journal.last(key):
+            raise conflict(key, 0, last)
+        for left in await branch_keys(journal, key):  # of a copy that was cut off
+            await journal.delete(left)
+        written: list[str] = []
+        try:
+            for names, inside in self.branches.items():
+                written.append(branch_key(key, *names))
+                await journal.load(written[-1], inside)
+            await journal.load(key, self.entries)  # last: then all of it is there
+        except BaseException:
+            with anyio.CancelScope(shield=True), suppress(JournalError):
+                for branch in written:
+                    await journal.delete(branch)
+            raise
+
+    async def _replace(self, journal: Journal, key: str) -> None:
+        """Write the session over another one.
+
+        Whatever fails, the old session is whole, or the new one. A journal that cannot do it in one
+        step has a copy of the old one until it is done.
+        """
+        lease = await journal.acquire(key)
+        try:
+            if journal.has_exchange:
+                new = {branch_key(key, *names): inside for names, inside in self.branches.items()}
+                going = [*await branch_keys(journal, key), key]
+                await journal.exchange(going, {**new, key: self.entries})
+            else:
+                await _replace_in_steps(journal, key, self)
+        finally:
+            await journal.release(lease)
 
 
 async def copy_at(
@@ -119,42 +150,6 @@ async def _read_branches(journal: Journal, key: str, session: str | None = None)
 def step_place(control: Mapping[str, Any]) -> tuple[str, str]:
     """Return the place of the step that comes next, as the entry of a step has it."""
     return control.get("run_id") or "", str(control.get("moves", 0))
-
-
-async def _write(journal: Journal, key: str, copy: SessionCopy) -> None:
-    if last := await journal.last(key):
-        raise conflict(key, 0, last)
-    for left in await branch_keys(journal, key):  # of a copy that was cut off
-        await journal.delete(left)
-    written: list[str] = []
-    try:
-        for names, inside in copy.branches.items():
-            written.append(branch_key(key, *names))
-            await journal.load(written[-1], inside)
-        await journal.load(key, copy.entries)  # last: then all of it is there
-    except BaseException:
-        with anyio.CancelScope(shield=True), suppress(JournalError):
-            for branch in written:
-                await journal.delete(branch)
-        raise
-
-
-async def _replace(journal: Journal, key: str, copy: SessionCopy) -> None:
-    """Write a session over another one.
-
-    Whatever fails, the old session is whole, or the new one. A journal that cannot do it in one
-    step has a copy of the old one until it is done.
-    """
-    lease = await journal.acquire(key)
-    try:
-        if journal.has_exchange:
-            new = {branch_key(key, *names): inside for names, inside in copy.branches.items()}
-            going = [*await branch_keys(journal, key), key]
-            await journal.exchange(going, {**new, key: copy.entries})
-        else:
-            await _replace_in_steps(journal, key, copy)
-    finally:
-        await journal.release(lease)
 
 
 async def _replace_in_steps(journal: Journal, key: str, copy: SessionCopy) -> None:

@@ -130,7 +130,10 @@ async def _info(journal: Journal, record: SessionRecord) -> SessionInfo:
     session, tenant = read_session_key(record.key)
     title = ""
     try:
-        title = await _title(journal, record.key)
+        async with aclosing(journal.pages(record.key, size=FIRST)) as pages:
+            first = [entry for entry in await anext(pages, []) if entry.kind in MESSAGES]
+        said = next((m.content for m in map(message_of, first) if m.role == "user"), "")
+        title = " ".join(said.split())[:TITLE]
         control = await last_control(journal, record.key)
     except JournalError:
         control = {"status": "damaged"}
@@ -155,16 +158,6 @@ def is_resumable(control: dict[str, Any]) -> bool:
         name: control[name] for name in ("run_id", "status", "state", "done") if name in control
     }
     return control.get("status") != "damaged" and Control(**known).resumable
-
-
-async def _title(journal: Journal, key: str) -> str:
-    async with aclosing(journal.pages(key, size=FIRST)) as pages:
-        for entry in await anext(pages, []):
-            if entry.kind in MESSAGES:
-                message = message_of(entry)
-                if message.role == "user":
-                    return " ".join(message.content.split())[:TITLE]
-    return ""
 
 
 async def last_control(journal: Journal, key: str) -> dict[str, Any]:

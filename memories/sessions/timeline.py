@@ -1,4 +1,4 @@
-"""What happened in a session, step by step."""
+"""The steps of a session that a journal has, and what happened in each."""
 
 from __future__ import annotations
 
@@ -6,17 +6,82 @@ import json
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, cast
 
+from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.journal.base import PAGE, Journal
 from agent_brain.memories.journal.entry import Entry
+from agent_brain.memories.journal.ram import RamJournal
 from agent_brain.memories.message import Message
-from agent_brain.memories.sessions.history import SavedStep, step_of
 from agent_brain.memories.store.events import LASTING, MESSAGES
 from agent_brain.memories.store.log import decode
 from agent_brain.memories.store.session import entries_of
 
 WINDOW = 8  # entries per step that are read at first, looking back
+
+
+@dataclass(frozen=True, slots=True)
+class SavedStep:
+    """A step of a run that a journal has: a point to which a session can be taken back.
+
+    Attributes:
+        number: Identifies it in the session; it grows from step to step.
+        time: When it was written (aware, UTC); None if the journal does not know.
+        run_id: The run.
+        step: How many steps the run had completed.
+        state: The state that comes next, or that was the last one.
+        status: ``"running"``, ``"waiting"`` for a person, or ``"ended"``.
+        stop_reason: Why the run had stopped, if it had.
+        spent: What the run had spent: tokens, cost, calls.
+    """
+
+    number: int
+    time: datetime | None
+    run_id: str | None
+    step: int
+    state: str | None
+    status: str
+    stop_reason: str | None
+    spent: dict[str, Any]
+
+
+class CopiedJournal(RamJournal):
+    """A copy of a session's entries; memories treat it like the journal that it was copied from."""
+
+    persistent = True
+
+
+async def saved_steps(journal: Journal, key: str) -> list[SavedStep]:
+    """Return the steps that a journal has of a session, in order."""
+    return [step_of(entry) async for entry in entries_of(journal, key) if entry.kind == "step"]
+
+
+def step_of(entry: Entry) -> SavedStep:
+    """Return the step that an entry of kind ``"step"`` holds."""
+    control = cast("dict[str, Any]", entry.data)
+    return SavedStep(
+        entry.seq,
+        entry.time,
+        control.get("run_id"),
+        control.get("step", 0),
+        control.get("state"),
+        control.get("status", "idle"),
+        control.get("stop_reason"),
+        control.get("spent", {}),
+    )
+
+
+def no_step(session: str | None, number: int, steps: list[SavedStep]) -> MemoryUseError:
+    """Return the error for a step that the journal does not have."""
+    numbers = [step.number for step in steps]
+    known = f"{numbers[0]} to {numbers[-1]}" if numbers else "none"
+    if session is None:
+        return MemoryUseError("A memory without a journal has no steps: give it journal=")
+    return MemoryUseError(
+        f"Session {session!r} has no step {number!r}. steps() lists those that are kept: {known}; "
+        "how many are kept is set with history="
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +133,8 @@ class Part:
         if step is None:
             return {}
         same_run = before is not None and before.run_id == step.run_id
-        return added(step.spent, before.spent if before is not None and same_run else {})
+        known = before.spent if before is not None and same_run else {}
+        return {name: value - known.get(name, 0) for name, value in step.spent.items()}
 
     @property
     def control(self) -> dict[str, Any]:
@@ -180,24 +246,14 @@ def _parts(entries: list[Entry], mark: Entry | None) -> Iterator[Part]:
         yield Part(entries, None, before, start)
         return
     step = step_of(last)
-    if before is None:
-        earlier, entries = _split_first(entries, step)
-        if earlier:
-            yield Part(earlier, None, None)
+    if before is None:  # what precedes the first step that is kept, up to the goal of its run
+        begins = step.step == 0 and step.status == "running"
+        goals = [at for at, entry in enumerate(entries) if entry.kind == "goal"] if begins else []
+        at = goals[-1] if goals else len(entries) - 1
+        if at:
+            yield Part(entries[:at], None, None)
+        entries = entries[at:]
     yield Part(entries, step, before, start)
-
-
-def _split_first(entries: list[Entry], step: SavedStep) -> tuple[list[Entry], list[Entry]]:
-    """Split what precedes the first step that is kept from what belongs to it: its run's goal."""
-    begins = step.step == 0 and step.status == "running"
-    goals = [at for at, entry in enumerate(entries) if entry.kind == "goal"] if begins else []
-    at = goals[-1] if goals else len(entries) - 1
-    return entries[:at], entries[at:]
-
-
-def added(spent: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what was spent since ``before``."""
-    return {name: value - before.get(name, 0) for name, value in spent.items()}
 
 
 def message_of(entry: Entry) -> Message:

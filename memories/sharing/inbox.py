@@ -4,23 +4,15 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import anyio
-from pydantic import BaseModel, ValidationError, model_validator
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from agent_brain.memories.errors import MemoryUseError, SnapshotError
 from agent_brain.memories.message import Message
 
-VERSION = 1
-
-
-class _Waiting(BaseModel):
-    """One message in a dump."""
-
-    message: Message
-    priority: int = 0
-    number: int | None = None
+VERSION: Literal[1] = 1
 
 
 class MessageQueue:
@@ -125,11 +117,11 @@ class MessageQueue:
 
     def dump(self) -> dict[str, Any]:
         """Return the queue as plain data, in order of arrival; nothing is removed."""
-        items = [
-            _Waiting(message=message, priority=priority, number=number).model_dump(mode="json")
+        waiting = [
+            _Waiting(message=message, priority=priority, number=number)
             for number, (message, priority) in self._waiting.items()
         ]
-        return {"version": VERSION, "waiting": items, "last": self._last}
+        return _Dump(version=VERSION, waiting=waiting, last=self._last).model_dump(mode="json")
 
     @classmethod
     def load(cls, data: Mapping[str, Any]) -> MessageQueue:
@@ -140,39 +132,37 @@ class MessageQueue:
         Raises:
             SnapshotError: It is not a dump of a queue.
         """
+        try:
+            dump = _Dump.model_validate(data)
+        except ValidationError as error:
+            raise SnapshotError(f"This is not a dump of a MessageQueue: {error}") from error
         queue = cls()
-        dump = _read(data)
         for item in dump.waiting:
-            number = item.number or queue._last + 1
             if item.message.id not in queue._ids:
-                queue._put(number, item.message, item.priority)
-                queue._last = max(queue._last, number)
+                queue._put(item.number, item.message, item.priority)
+            queue._last = item.number
         queue._last = max(queue._last, dump.last)
         return queue
+
+
+class _Waiting(BaseModel):
+    """One message in a dump."""
+
+    message: Message
+    priority: int = 0
+    number: int = Field(ge=1)
 
 
 class _Dump(BaseModel):
     """What :meth:`MessageQueue.dump` returns; numbers grow along the list."""
 
+    version: Literal[1]
     waiting: list[_Waiting]
-    last: int = 0
+    last: int
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
-        numbers = [item.number for item in self.waiting if item.number is not None]
-        if any(number < 1 for number in numbers) or numbers != sorted({*numbers}):
-            raise ValueError("the numbers of waiting messages must grow along the list, from 1")
-        if numbers and len(numbers) < len(self.waiting):
-            raise ValueError("either all waiting messages have numbers, or none")
+        numbers = [item.number for item in self.waiting]
+        if numbers != sorted({*numbers}):
+            raise ValueError("the numbers of waiting messages must grow along the list")
         return self
-
-
-def _read(data: Mapping[str, Any]) -> _Dump:
-    if not isinstance(data, Mapping) or data.get("version") != VERSION:
-        raise SnapshotError(
-            f"This is not a dump of a MessageQueue of version {VERSION}: {data!r:.100}"
-        )
-    try:
-        return _Dump.model_validate(data)
-    except ValidationError as error:
-        raise SnapshotError(f"This is not a dump of a MessageQueue: {error}") from error

@@ -152,7 +152,10 @@ class MemberMemory(WrappingMemory):
             await super().begin(goal, run_id, state, before=before)
         except BaseException:
             self._unsure = self.inner.durable
-            _put_back(self.control.session, known)
+            if known is None:
+                self.control.session.pop(KEPT_AS, None)
+            else:
+                self.control.session[KEPT_AS] = known
             raise
 
     async def _refuse_taken(self, goal: Message) -> None:
@@ -197,10 +200,3 @@ def as_received(message: Message) -> Message:
         for a in message.attachments
     )
     return message.model_copy(update=fields)
-
-
-def _put_back(session: dict[str, Any], known: Any) -> None:
-    if known is None:
-        session.pop(KEPT_AS, None)
-    else:
-        session[KEPT_AS] = known

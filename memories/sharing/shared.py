@@ -24,7 +24,6 @@ USER = "user"
 """The name of who gives the tasks; no agent has it."""
 TASK = "task"
 """``cause_by`` of a task, and its tag; no agent has it as a name."""
-_RESERVED = (USER, TASK)
 
 
 class SharedMemory(MessagesMemory):
@@ -116,33 +115,32 @@ class SharedMemory(MessagesMemory):
         watched = None if watch is None else frozenset(names("watch", watch))
         receivers = tuple(sorted(names("send_to", send_to)))
         if isinstance(memory, str):
+            options = dict(memory_options or {})
             place: dict[str, Any] = {
                 "journal": self.journal,
                 "session": f"{self.session}/{name}",
                 "tenant": self.tenant,
             }
-            if taken := place.keys() & (memory_options or {}):
+            if taken := place.keys() & options:
                 raise MemoryDefinitionError(
                     f"memory_options={{{min(taken)!r}: …}}: the memory of a member is stored "
                     "beside the record; give journal=, session= and tenant= to SharedMemory"
                 )
-            options: dict[str, Any] = {**place, **(memory_options or {})}
-            own = create_memory(memory, tools, **options)
+            memory = create_memory(memory, **place, **options)
         elif memory_options:
             raise MemoryDefinitionError("memory_options= go with a memory by name, not an object")
         else:
-            own = memory
-            _check_own(own)
-            if isinstance(own, Memory):
-                own.add_tools(tools)
+            _check_own(memory)
         made = MemberMemory(
-            own, self, name, watch=watched, send_to=receivers, description=description
+            memory, self, name, watch=watched, send_to=receivers, description=description
         )
+        made.add_tools(tools)
         self._members[name] = made
         return made
 
-    def _check_name(self, name: object) -> None:
-        if not isinstance(name, str) or not _can_be_name(name):
+    def _check_name(self, name: str) -> None:
+        usable = isinstance(name, str) and bool(name.strip()) and name.isprintable()
+        if not usable or "/" in name or name in (USER, TASK):
             raise MemoryDefinitionError(
                 f"{name!r} cannot be the name of a member: use a text that is not empty and not "
                 f"{USER!r} or {TASK!r}, without '/' and control characters"
@@ -213,10 +211,6 @@ class SharedMemory(MessagesMemory):
             stack.push_async_callback(super().aclose)
             for member in self._members.values():
                 stack.push_async_callback(member.aclose)
-
-
-def _can_be_name(name: str) -> bool:
-    return bool(name.strip()) and name.isprintable() and "/" not in name and name not in _RESERVED
 
 
 def _check_own(memory: object) -> None:

@@ -32,7 +32,7 @@ from agent_brain.memories.message import Message
 from agent_brain.memories.store.events import RECORDED_CALL, RUN, checked, entry
 from agent_brain.memories.store.lock import Lock
 from agent_brain.memories.store.run_record import RunRecord
-from agent_brain.memories.trace.trace_log import TraceLog
+from agent_brain.memories.trace.chunks import TraceLog
 from agent_brain.tools.context import call_here
 
 log = get_logger(__name__)

@@ -27,8 +27,8 @@ from agent_brain.memories.store.options import check_options, history_to_keep
 from agent_brain.memories.store.repeats import Window, checked_window, unrepeated
 from agent_brain.memories.store.run_record import call_data
 from agent_brain.memories.store.session import PRUNE_AT, Reading, Session, session_key
+from agent_brain.memories.trace.chunks import TraceLog
 from agent_brain.memories.trace.recorded_call import RecordedCall
-from agent_brain.memories.trace.trace_log import TraceLog
 from agent_brain.memories.views.base import View
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agent_brain.memories.errors import MemoryUseError
-from agent_brain.memories.sessions.history import SavedStep, saved_steps
+from agent_brain.memories.sessions.timeline import SavedStep, saved_steps
 from agent_brain.memories.store.events import RECORDED_CALL
 from agent_brain.memories.store.many import in_thread_if_many
 from agent_brain.memories.store.session import entries_of
@@ -33,7 +33,9 @@ async def read_calls(
     if run_id is not None:
         found = [call for call in found if call.run_id == run_id]
     if isinstance(step, SavedStep):
-        after = await _step_before(store, step)
+        session = store.session
+        steps = [] if session is None else await saved_steps(session.journal, session.key)
+        after = max((saved.number for saved in steps if saved.number < step.number), default=0)
         found = [call for call in found if after < call.number < step.number]
     elif step is not None:
         found = [call for call in found if call.step == step]
@@ -54,12 +56,6 @@ async def _stored_calls(store: MessageStore) -> list[RecordedCall]:
     walk = entries_of(session.journal, session.key)
     entries = [item async for item in walk if item.kind == RECORDED_CALL]
     return await in_thread_if_many(entries, lambda found: [*ChunkReader().read(found)], AT_ONCE)
-
-
-async def _step_before(store: MessageStore, step: SavedStep) -> int:
-    session = store.session
-    steps = [] if session is None else await saved_steps(session.journal, session.key)
-    return max((saved.number for saved in steps if saved.number < step.number), default=0)
 
 
 def _with_bytes(call: RecordedCall, store: MessageStore) -> RecordedCall:

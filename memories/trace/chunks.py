@@ -11,6 +11,7 @@ removed.
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 from typing import Any, TypeAlias
@@ -18,13 +19,14 @@ from typing import Any, TypeAlias
 from pydantic import JsonValue
 
 from agent_brain.common.ids import new_id
-from agent_brain.memories.journal.entry import Entry
+from agent_brain.memories.journal.entry import Entry, Rows
 from agent_brain.memories.message import Message
 from agent_brain.memories.store.events import RECORDED_CALL, entry
 from agent_brain.memories.trace.recorded_call import RecordedCall
 
 Series: TypeAlias = tuple[tuple[str, ...], str | None, bool]
 
+RAM_STEPS = 100  # whose calls are kept in RAM
 SMALL = 64_000  # characters; a shorter chunk is not ended
 _SENT = {"params", "tools", "output_schema"}  # beside the messages: one part
 _STORED = {"chunk", "at", "new", "like", "messages", "sent"}  # fields of an entry, not of a call
@@ -94,12 +96,6 @@ class ChunkWriter:
         return self._places[text]
 
 
-def begins_chunk(made: Entry) -> bool:
-    """Return whether the entry of a call refers to no earlier one."""
-    data: Any = made.data
-    return not data["at"]
-
-
 class ChunkReader:
     """Reads the entries of calls in order, without those whose chunk has lost its beginning."""
 
@@ -124,17 +120,12 @@ class ChunkReader:
         call = RecordedCall(number=item.seq, **sent, **fields)
         series = data["chunk"], _series(call)
         like = self._before.get(series, ())[: data["like"]]
-        messages = (*like, *(_message_at(parts, at) for at in data["messages"]))
+        for at in data["messages"]:  # each is read once
+            if not isinstance(parts[at], Message):
+                parts[at] = Message.model_validate(parts[at])
+        messages = (*like, *(parts[at] for at in data["messages"]))
         self._before[series] = messages
         return call.model_copy(update={"messages": messages})
-
-
-def _message_at(parts: list[Any], at: int) -> Message:
-    """Return the message at a place, which is read once."""
-    if not isinstance(parts[at], Message):
-        parts[at] = Message.model_validate(parts[at])
-    message: Message = parts[at]
-    return message
 
 
 def _series(call: RecordedCall) -> Series:
@@ -146,3 +137,75 @@ def _common(one: Sequence[int], other: Sequence[int]) -> int:
     """Return how many numbers two lists have in common from their beginnings."""
     pairs = zip(one, other, strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+
+class TraceLog:
+    """What a memory knows of the calls that it has recorded.
+
+    Attributes:
+        live: The sequence numbers of their entries that a journal has and that are not history yet.
+        in_ram: The calls of a memory without a journal.
+    """
+
+    __slots__ = ("_starts", "_writer", "in_ram", "live")
+
+    def __init__(self) -> None:
+        self.live: set[int] = set()
+        self.in_ram: list[RecordedCall] = []
+        self._starts: list[int] = []  # where chunks begin
+        self._writer: ChunkWriter | None = None
+
+    @property
+    def writer(self) -> ChunkWriter:
+        """Writes the entries."""
+        if self._writer is None:
+            self._writer = ChunkWriter()
+        return self._writer
+
+    def lose(self) -> None:
+        """Write the next call as a whole, as earlier entries are missing, or will be."""
+        self._writer = None
+
+    def clear(self) -> None:
+        """Note that all entries are removed."""
+        self.lose()
+        self.live.clear()
+        self.in_ram.clear()
+        self._starts.clear()
+
+    def take_out(self, rows: Rows) -> Rows:
+        """Return ``rows`` without the entries of calls, which are noted."""
+        if RECORDED_CALL not in rows.kinds:
+            return rows
+        pairs = zip(rows.seqs, rows.kinds, strict=True)
+        self.live.update(seq for seq, kind in pairs if kind == RECORDED_CALL)
+        return rows.without([RECORDED_CALL])
+
+    def note(self, made: Entry, seq: int) -> None:
+        """Note that an entry was written."""
+        self.live.add(seq)
+        data: Any = made.data
+        if not data["at"]:  # it refers to no earlier call
+            self._starts.append(seq)
+
+    def whole_from(self, seq: int) -> int | None:
+        """Return the place from which entries must be kept so that those from ``seq`` are whole.
+
+        None if it is not known.
+        """
+        if not self._starts:
+            return seq
+        at = bisect_right(self._starts, seq)
+        if not at:
+            return None
+        del self._starts[: at - 1]
+        return self._starts[0]
+
+    def keep(self, call: RecordedCall) -> None:
+        """Keep a call in RAM, and drop those of old steps."""
+        number = self.in_ram[-1].number + 1 if self.in_ram else 1
+        self.in_ram.append(call.model_copy(update={"number": number}))
+        steps = dict.fromkeys((kept.run_id, kept.step) for kept in self.in_ram)
+        if len(steps) > RAM_STEPS:
+            oldest = next(iter(steps))
+            self.in_ram = [k for k in self.in_ram if (k.run_id, k.step) != oldest]

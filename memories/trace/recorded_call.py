@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
+from functools import reduce
 from typing import Any
 
 from pydantic import BaseModel, Field
 
 from agent_brain.memories.message import Attachment, Message
+from agent_brain.memories.store.expiry import utc_now
 from agent_brain.tools.action import Action
 
 DIGEST = "urn:sha256:"
 """What the URL of an attachment begins with whose bytes are not stored with the call."""
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 class RecordedCall(BaseModel, frozen=True, extra="forbid", defer_build=True):
@@ -69,7 +66,7 @@ class RecordedCall(BaseModel, frozen=True, extra="forbid", defer_build=True):
     branch: str = ""
     move: int = 0
     response_id: str = ""
-    time: datetime = Field(default_factory=_now)
+    time: datetime = Field(default_factory=utc_now)
     seconds: float = 0.0
     model: str = ""
     params: dict[str, Any] = Field(default_factory=dict)
@@ -87,33 +84,31 @@ class RecordedCall(BaseModel, frozen=True, extra="forbid", defer_build=True):
     @property
     def text(self) -> str:
         """The text of the response, without thoughts."""
-        return "".join(piece["text"] for piece in self.response if "text" in piece)
+        return "".join(self._pieces("text"))
 
     @property
     def thoughts(self) -> str:
         """The thoughts of the response."""
-        return "".join(piece["thought"] for piece in self.response if "thought" in piece)
+        return "".join(self._pieces("thought"))
 
     @property
     def actions(self) -> list[Action]:
         """The tool calls of the response."""
-        found = (piece["action"] for piece in self.response if "action" in piece)
-        return [Action.model_validate(action) for action in found]
+        return [Action.model_validate(action) for action in self._pieces("action")]
 
     @property
     def finish_reason(self) -> str | None:
         """Why the response ended, if the provider said so."""
-        reasons = (piece["finish"]["reason"] for piece in self.response if "finish" in piece)
-        return next(reasons, None)
+        return next((finish["reason"] for finish in self._pieces("finish")), None)
 
     @property
     def usage(self) -> dict[str, Any] | None:
         """Tokens and cost, as the fields of :class:`Usage`; None if they are unknown."""
-        found: dict[str, Any] | None = None
-        for piece in self.response:
-            if "usage" in piece:
-                found = dict(piece["usage"]) if found is None else _sum(found, piece["usage"])
-        return found
+        found: list[dict[str, Any]] = self._pieces("usage")
+        return reduce(_sum, found[1:], {**found[0]}) if found else None
+
+    def _pieces(self, field: str) -> list[Any]:
+        return [piece[field] for piece in self.response if field in piece]
 
     def to_dict(self) -> dict[str, Any]:
         """Return a call of a model as JSON values."""
@@ -129,7 +124,7 @@ class RecordedCall(BaseModel, frozen=True, extra="forbid", defer_build=True):
         }
 
 
-def _sum(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+def _sum(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     """Return the usage of two requests together."""
     total: dict[str, Any] = {}
     for name, value in one.items():
@@ -155,17 +150,16 @@ def digest_of(attachment: Attachment) -> str | None:
 
 def without_bytes(message: Message) -> Message:
     """Return ``message`` with digests in place of the bytes of its attachments."""
-    if all(digest_of(attachment) is None for attachment in message.attachments):
+    digests = [digest_of(attachment) for attachment in message.attachments]
+    if not any(digests):
         return message
-    referred = tuple(map(_referred, message.attachments))
+    referred = tuple(
+        attachment.model_copy(update={"url": f"{DIGEST}{digest}", "data": None})
+        if digest
+        else attachment
+        for attachment, digest in zip(message.attachments, digests, strict=True)
+    )
     return message.model_copy(update={"attachments": referred})
-
-
-def _referred(attachment: Attachment) -> Attachment:
-    digest = digest_of(attachment)
-    if digest is None:
-        return attachment
-    return attachment.model_copy(update={"url": f"{DIGEST}{digest}", "data": None})
 
 
 def with_bytes(message: Message, stored: Message | None) -> Message:

@@ -13,11 +13,9 @@ from agent_brain.common.text import count_tokens
 from agent_brain.memories.message import Message, Role
 from agent_brain.memories.store.events import Evicted
 from agent_brain.memories.store.log import MessageLog
-from agent_brain.memories.views.base import View
-from agent_brain.memories.views.everything import Everything
+from agent_brain.memories.views.base import Everything
 from agent_brain.memories.views.recent import Recent
-from agent_brain.memories.views.tokens import MESSAGE_TOKENS, message_tokens, value_tokens
-from agent_brain.memories.views.window import Window
+from agent_brain.memories.views.tokens import MESSAGE_TOKENS, message_tokens
 
 DIGEST = "digest"  # the value with the summary of what has left, and of some that is about to
 
@@ -32,18 +30,31 @@ class Fitting(Recent):
 
     Attributes:
         fits: Whether all messages are shown.
-        max_tokens: The limit.
-        tokens: The tokens of all messages, while all are shown.
+        max_whole: The limit, of which the window takes half.
+        total: The tokens of all messages when they exceeded it.
     """
 
+    fits: bool = True
+
     def __init__(self, max_tokens: int) -> None:
-        self.limit(max_tokens)
-        super().__init__(None, self._limits[1])
+        super().__init__(None, max(1, max_tokens // 2))
+        self.max_whole = max_tokens
+
+    def _start(self) -> None:
+        super()._start()
+        self.fits, self.total = True, 0
+        self._values: Mapping[str, JsonValue] = {}
+
+    def _begin(self) -> None:
+        if self.fits:  # a window that nothing has left takes no place
+            self.tokens = self._reserved
+        else:
+            super()._begin()
 
     def limit(self, max_tokens: int) -> None:
         """Set the limit, before any message is added."""
-        self.max_tokens = max_tokens
-        self._limits = None, max(1, max_tokens // 2), count_tokens
+        self.max_whole = max_tokens
+        self.max_tokens = self._most_tokens = max(1, max_tokens // 2)
 
     def attach(self, log: MessageLog) -> None:
         """See :meth:`View.attach`."""
@@ -53,21 +64,13 @@ class Fitting(Recent):
 
     def reset(self) -> None:
         """See :meth:`View.reset`."""
-        self.fits, self.tokens, self._beside = True, 0, 0
-        self.tail, self.left = 100, 0
-        self._goal: str | None = None
-        self._values: Mapping[str, JsonValue] = {}
-        self._shown = {}
-        if hasattr(self, "log"):
-            self._everything.reset()
+        super().reset()
+        self._everything.reset()
 
-    def set_goal(self, message_id: str | None) -> None:
-        """See :meth:`Recent.set_goal`."""
-        self._goal = message_id
-        if not self.fits:
-            super().set_goal(message_id)
-
-    measure = View.measure  # the window does that, as counting cannot fail
+    @property
+    def measures(self) -> bool:
+        """See :attr:`View.measures`: counting cannot fail."""
+        return False
 
     def add(self, messages: Sequence[Message]) -> None:
         """See :meth:`View.add`."""
@@ -81,16 +84,14 @@ class Fitting(Recent):
                 self.tokens += MESSAGE_TOKENS + (len(text) + 3) // 4  # as message_tokens() returns
             else:
                 self.tokens += message_tokens(message, count_tokens)
-        if self.tokens + self._beside > self.max_tokens:
+        if self.tokens > self.max_whole:
             self._shrink()
 
     def _shrink(self) -> None:
         """Show no more than the recent end from now on."""
-        self.fits = False
-        self._window = Window(*self._limits)
-        self._window.set_goal(self._goal)
-        self._window.set_value(self._values, "")
-        self._window.refill(self._messages())
+        self.fits, self.total = False, self.tokens
+        self._begin()
+        self.refill(self._messages())
 
     def evict(self) -> Sequence[str]:
         """See :meth:`Recent.evict`."""
@@ -125,11 +126,8 @@ class Fitting(Recent):
     def set_value(self, values: Mapping[str, JsonValue], name: str) -> None:
         """See :meth:`Recent.set_value`."""
         self._values = values
-        if not self.fits:
-            super().set_value(values, name)
-            return
-        self._beside = value_tokens(values, count_tokens)
-        if self.tokens + self._beside > self.max_tokens:
+        super().set_value(values, name)
+        if self.fits and self.tokens > self.max_whole:
             self._shrink()
 
     def show(self) -> list[Message]:
@@ -156,14 +154,14 @@ class Fitting(Recent):
         Else what has left since, and the older half of what is shown, so that the next time is not
         soon; of a long backlog only the newest part, within the limit of tokens.
         """
-        log, half = self.log, self.max_tokens // 4
+        log, half = self.log, self.max_whole // 4
         upto = log.find(cast("str | None", self.digest.get("upto"))) or 0
         if (self.left or 0) <= upto:
             return []
         found: list[Message] = []
         newer, kept, tokens = None, 0, 0
         for message in reversed(log):
-            if tokens > self.max_tokens or log.place(message.id) <= upto:
+            if tokens > self.max_whole or log.place(message.id) <= upto:
                 break
             if kept < half and message.id in self._shown:
                 newer = message

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-
-from pydantic import JsonValue
+from collections.abc import Sequence
+from typing import ClassVar
 
 from agent_brain.common.text import count_tokens
 from agent_brain.memories.message import Message
 from agent_brain.memories.store.events import Evicted
-from agent_brain.memories.views.base import View
 from agent_brain.memories.views.groups import arranged, with_partners
 from agent_brain.memories.views.tokens import Counter
 from agent_brain.memories.views.window import Window
 
 
-class Recent(View):
+class Recent(Window):
     """The newest messages of a log that keeps all; costs the same however long the log is.
 
     It shows what a net needs: whole groups, the goal, pinned messages, the system messages while
@@ -31,9 +29,15 @@ class Recent(View):
         max_tokens: How many tokens at most; None for no such limit.
         counter: Counts the tokens of a text.
 
+    Attributes:
+        fits: Whether all messages are shown.
+
     Raises:
         MemoryDefinitionError: A limit that is not a whole number from 1.
     """
+
+    keeps_old: ClassVar[bool] = True
+    fits: bool = False
 
     def __init__(
         self,
@@ -41,14 +45,17 @@ class Recent(View):
         max_tokens: int | None = None,
         counter: Counter = count_tokens,
     ) -> None:
-        self._limits = max_messages, max_tokens, counter
-        self.reset()
+        super().__init__(max_messages, max_tokens, counter)
+        self._start()
+
+    def _start(self) -> None:
+        self.left = 0
+        self._shown: dict[str, None] = {}
 
     def reset(self) -> None:
         """See :meth:`View.reset`."""
-        self._window = Window(*self._limits)
-        self.tail, self.left = self._window.tail, 0
-        self._shown: dict[str, None] = {}
+        super().reset()
+        self._start()
 
     def count_older(self) -> int:
         """Return how many messages there are before the recent end."""
@@ -58,26 +65,14 @@ class Recent(View):
         """Return whether a message is before the recent end."""
         return message_id not in self._shown and message_id in self.log
 
-    def set_goal(self, message_id: str | None) -> None:
-        """Keep this message at the recent end, however old it is."""
-        self._window.set_goal(message_id)
-
     def add(self, messages: Sequence[Message]) -> None:
         """See :meth:`View.add`."""
         self._shown.update((message.id, None) for message in messages)
-        self._window.add(messages)
-
-    def measure(self, messages: Sequence[Message], values: Iterable[JsonValue] = ()) -> None:
-        """See :meth:`View.measure`."""
-        self._window.measure(messages, values)
+        super().add(messages)
 
     def mark(self, upto: int) -> Evicted | None:
-        """See :meth:`View.mark`."""
-        left = self.left or 0
-        if not left and self._limits[1] is None:
-            return None
-        places = map(self.log.place, self._shown)
-        return Evicted(left, [place for place in places if place <= left])
+        """See :meth:`View.mark`; nothing is evicted from the log."""
+        return super().mark(self.left or 0)
 
     def resume(self, mark: Evicted) -> None:
         """See :meth:`View.resume`."""
@@ -85,15 +80,11 @@ class Recent(View):
         places = ((i, self.log.place(i)) for i in self.log.ids())
         self._shown = {i: None for i, at in places if at > mark.upto or at in staying}
         self.left = max(self.left or 0, mark.upto)
-        self._window.refill(self._messages())
-
-    def set_value(self, values: Mapping[str, JsonValue], name: str) -> None:
-        """Leave room for values that are shown beside the messages."""
-        self._window.set_value(values, name)
+        super().resume(mark)
 
     def evict(self) -> Sequence[str]:
         """Let messages leave the recent end; they stay in the log."""
-        leaving = self._window.evict()
+        leaving = super().evict()
         for message_id in leaving:
             del self._shown[message_id]
             self.left = max(self.left or 0, self.log.place(message_id))
@@ -109,22 +100,22 @@ class Recent(View):
         for message_id in recent:
             del self._shown[message_id]
         if recent:
-            self._window.refill(self._messages())
+            self._fill_again()
 
     def update_pins(self) -> None:
         """Show what is pinned, with its group, also if it had left the recent end."""
         back = [message_id for message_id in self.log.pinned() if message_id not in self._shown]
         if any(self.log[i].tool_calls or self.log[i].tool_call_id for i in back):
             back = with_partners(back, [m for m in self.log if m.id not in self._shown])
-        self._window.measure([self.log[i] for i in [*self._shown, *back]])
+        self.measure([self.log[i] for i in [*self._shown, *back]])
         if back:
             self._shown = dict.fromkeys(sorted([*self._shown, *back], key=self.log.place))
-        self._window.refill(self._messages())
+        self._fill_again()
         self.evict()
 
     def show(self) -> list[Message]:
         """Return the recent messages, in the order they happened."""
-        return self._window.fit(self._messages())
+        return self.fit(self._messages())
 
     def _messages(self) -> list[Message]:
         found = map(self.log.get, self._shown)

@@ -10,6 +10,7 @@ from typing import ClassVar, cast
 from pydantic import JsonValue
 
 from agent_brain.memories.message import Message, Role
+from agent_brain.memories.store.events import Evicted
 from agent_brain.memories.views.base import View
 from agent_brain.memories.views.groups import group, is_whole
 from agent_brain.memories.views.tokens import Counter, message_tokens, value_tokens
@@ -191,7 +192,8 @@ class Summarized(View):
                 portion, tokens = [], 0
             portion += members
             tokens += more
-        yield portion
+        if portion:
+            yield portion
 
     def replacement(
         self, chosen: Sequence[Message], before: JsonValue, state: dict[str, JsonValue]
@@ -215,8 +217,7 @@ class Summarized(View):
         window = Window(self.max_messages, self.max_tokens, self.counter)
         window.reserve(summary_tokens + value_tokens(self._values, self.counter))
         window.set_goal(self._goal_id)
-        window.refill(self.log)
-        if window.waiting is not None and self.log.place(window.waiting) < self._spoke:
-            window.abandon()
+        window.attach(self.log)
+        window.resume(Evicted(0, [], self._spoke))
         hidden = {*window.evict()}
         return window.fit(message for message in self.log if message.id not in hidden)

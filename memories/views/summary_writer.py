@@ -61,36 +61,41 @@ class SummaryWriter:
     ) -> tuple[str, int, int]:
         """Return the new summary, its level, and how many portions it has.
 
-        If the summariser fails after some portions, these are kept.
+        If the summariser fails, which is logged, it has those before; if it cannot shorten the
+        summary, none.
 
         Args:
             summary: The summary so far; empty if there is none.
             level: How often it was summarised itself.
             portions: The messages to add to it.
             max_tokens: A longer summary is summarised itself, and then cut.
+        """
+        done = 0
+        try:
+            for portion in portions:
+                await anyio.lowlevel.checkpoint()  # they may be many, and `outline` never waits
+                summary = await self._ask(summary, portion)
+                done += 1
+        except Exception:
+            logger.warning(
+                "The summariser failed; a window is shown until it is tried again", exc_info=True
+            )
+        if done and self._counter(summary) > max_tokens:
+            try:
+                shorter = await self._ask("", [Message.system(summary, cause_by=ITSELF)])
+            except Exception:
+                logger.warning("The summariser failed to shorten a summary", exc_info=True)
+                return summary, level, 0
+            return self._cut(shorter, max_tokens), level + 1, done
+        return summary, level, done
+
+    async def _ask(self, summary: str, messages: list[Message]) -> str:
+        """Return the summary with these messages.
 
         Raises:
             ValueError: The summariser returned nothing, or what is not of the form.
             Exception: Whatever the summariser raises.
         """
-        done = 0
-        for portion in portions:
-            await anyio.lowlevel.checkpoint()  # there may be thousands, and `outline` never waits
-            try:
-                summary = await self._ask(summary, portion)
-            except Exception as error:
-                if not done:
-                    raise
-                logger.warning("The summariser failed; the rest is summarised later: %s", error)
-                break
-            done += 1
-        if self._counter(summary) > max_tokens:
-            itself = Message.system(summary, cause_by=ITSELF)
-            summary, level = await self._ask("", [itself]), level + 1
-            summary = self._cut(summary, max_tokens)
-        return summary, level, done
-
-    async def _ask(self, summary: str, messages: list[Message]) -> str:
         written: str | BaseModel = await maybe_await(self._summarize(summary, messages))
         if self.form is not None:
             return read_form(self.form, written).model_dump_json()

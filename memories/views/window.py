@@ -58,6 +58,8 @@ class Window(View):
     """
 
     keeps_old: ClassVar[bool] = False
+    _goal: Group | str | None = None  # set aside when it became the oldest group
+    _fixed_tokens: int = 0  # of what cannot be shortened
 
     def __init__(self, max_messages: int | None, max_tokens: int | None, counter: Counter) -> None:
         whole_number("max_messages", max_messages, optional=True)
@@ -84,13 +86,13 @@ class Window(View):
         self._spoke = 0  # place of the last assistant message that was evicted
         self._short: dict[str, Message] = {}  # what is shown shortened, by ID
         self._groups: deque[Group | str] = deque()  # an ID stands for a message without tokens
-        self._fixed_tokens = self._reserved  # of what cannot be shortened
-        self._system: list[tuple[str, int]] = []  # IDs and tokens; an empty deque is large
+        self._fixed_tokens = self._reserved
+        self._system: list[Group] = []  # an empty deque is large
         self._system_tokens = 0
         self._asking: dict[str, Group] = {}  # by the ID of a call
         self._open: Group | None = None  # the last group with calls, while results are missing
         self._broken: list[Group] = []  # a call or a result is missing, and will not come
-        self._goal: Group | str | None = None  # set aside when it became the oldest group
+        self._goal = None
 
     def reset(self) -> None:
         """See :meth:`View.reset`."""
@@ -120,29 +122,36 @@ class Window(View):
 
     def remove(self, messages: Sequence[Message]) -> None:
         """See :meth:`View.remove`."""
-        spoke = self._spoke
-        try:
-            self.refill(self.log)
-        finally:
-            self._spoke = spoke
-            if self._open is not None and self.log.place(self._open.messages[0].id) < spoke:
-                self.abandon()
+        self._fill_again()
 
     def update_pins(self) -> None:
         """See :meth:`View.update_pins`."""
-        self.remove(())
+        self._fill_again()
 
     def mark(self, upto: int) -> Evicted | None:
         """See :meth:`View.mark`."""
         if not upto and self.max_tokens is None:
             return None
-        places = map(self.log.place, self.log.ids())
+        places = (self.log.place(message.id) for message in self._messages())
         return Evicted(upto, [place for place in places if place <= upto], self._spoke)
 
     def resume(self, mark: Evicted) -> None:
         """See :meth:`View.resume`."""
         self._spoke = mark.spoke
-        self.remove(())
+        self._fill_again()
+
+    def _messages(self) -> list[Message]:
+        """Return the messages of the window, whole."""
+        return self.log.all()
+
+    def _fill_again(self) -> None:
+        spoke = self._spoke
+        try:
+            self.refill(self._messages())
+        finally:
+            self._spoke = spoke
+            if self._open is not None and self.log.place(self._open.messages[0].id) < spoke:
+                self.abandon()
 
     @property
     def measures(self) -> bool:
@@ -195,7 +204,7 @@ class Window(View):
             elif fields["pinned"]:
                 self._fixed_tokens += tokens
             elif role is SYSTEM:
-                self._system.append((message.id, tokens))
+                self._system.append(Group(message, tokens))
                 self._system_tokens += tokens
                 self._fixed_tokens += tokens
             else:
@@ -239,11 +248,6 @@ class Window(View):
                     self._open = None
                 elif group in self._broken:
                     self._broken.remove(group)
-
-    @property
-    def waiting(self) -> str | None:
-        """The ID of the last message with calls, while results of them are missing."""
-        return None if self._open is None else self._open.messages[0].id
 
     def abandon(self) -> None:
         """Stop waiting for missing results: the model has spoken since."""
@@ -313,20 +317,18 @@ class Window(View):
         while len(system) > 2 and self._is_over():
             if len(system) <= most and self._system_tokens <= most_tokens:
                 break
-            if system[1][0] == self._goal_id:
-                system.append(system[1])
-            else:
-                leaving.append(system[1][0])
-                self._sizes.pop(system[1][0], None)
-                self.count -= 1
-                self.tokens -= system[1][1]
-                self._fixed_tokens -= system[1][1]
-                self._system_tokens -= system[1][1]
-            del system[1]
+            oldest = system.pop(1)
+            if oldest.messages[0].id == self._goal_id:
+                system.append(oldest)
+                continue
+            leaving.append(oldest.messages[0].id)
+            self._fixed_tokens -= oldest.tokens
+            self._system_tokens -= oldest.tokens
+            self._leave(oldest)
         return leaving
 
     def _leave(self, group: Group) -> None:
-        if group.messages[0].role is ASSISTANT and hasattr(self, "log"):
+        if group.messages[0].role is ASSISTANT:
             self._spoke = max(self._spoke, self.log.place(group.messages[0].id))
         self.count -= len(group.messages)
         self.tokens -= group.tokens

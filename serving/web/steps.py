@@ -12,8 +12,7 @@ from starlette.responses import JSONResponse, Response
 
 from agent_brain.common.text import clean_json
 from agent_brain.memories.errors import MemoryUseError
-from agent_brain.memories.sessions.comparing import Side, compare, side_of
-from agent_brain.memories.sessions.reading import memory_at
+from agent_brain.memories.sessions.reading import Side, compare, memory_at, side_of
 from agent_brain.memories.sessions.timeline import Part, find_part, read_last_parts, read_parts
 from agent_brain.memories.store.session import Session as StoredSession
 from agent_brain.memories.stored import StoredMemory

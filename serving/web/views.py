@@ -8,7 +8,7 @@ from pydantic import TypeAdapter
 
 from agent_brain.common.text import clean_json, to_json_data
 from agent_brain.memories.message import Message
-from agent_brain.memories.sessions.comparing import Difference
+from agent_brain.memories.sessions.reading import Difference
 from agent_brain.recording.step_data import describe_message
 from agent_brain.result import Result
 from agent_brain.serving.catalog import SessionInfo, info_data

@@ -110,7 +110,7 @@ async def ask(app: Any, path: str) -> None:
     ("work", "most"),
     [
         (steps, 111),
-        (durable_steps, 254),
+        (durable_steps, 230),
         (chunks, 6),
         (transitions, 2),
         (appends, 22),

@@ -123,15 +123,11 @@ def test_cursors_count_on_after_loading() -> None:
     assert texts(loaded.find_news()[0]) == ["b", "c", "d"]
 
 
-def test_a_dump_of_an_earlier_version_is_read() -> None:
+def test_the_numbers_of_a_dump_grow() -> None:
     queue = MessageQueue()
     for text in "ab":
         queue.push(Message.user(text))
     dump = queue.dump()
-    del dump["last"]
-    for item in dump["waiting"]:
-        del item["number"]
-    assert texts(MessageQueue.load(dump).find_news()[0]) == ["a", "b"]
     dump["waiting"][1]["number"] = 1
     with pytest.raises(SnapshotError, match="numbers"):
         MessageQueue.load(dump)

@@ -16,9 +16,8 @@ import anyio
 from agent_brain.memories.base import Memory
 from agent_brain.memories.journal.entry import Entry
 from agent_brain.memories.message import Message
-from agent_brain.memories.sessions.history import SavedStep
 from agent_brain.memories.sessions.reading import memory_at
-from agent_brain.memories.sessions.timeline import Part, read_parts
+from agent_brain.memories.sessions.timeline import Part, SavedStep, read_parts
 from agent_brain.memories.store.session import responses_key
 from agent_brain.serving.pending import pending_in
 from agent_brain.serving.session import Session

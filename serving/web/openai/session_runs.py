@@ -15,7 +15,7 @@ from agent_brain.memories.base import Memory
 from agent_brain.memories.errors import JournalConflictError
 from agent_brain.memories.journal.entry import Entry
 from agent_brain.memories.message import Message, Role
-from agent_brain.memories.sessions.history import SavedStep
+from agent_brain.memories.sessions.timeline import SavedStep
 from agent_brain.memories.store.session import Session as StoredSession
 from agent_brain.memories.store.session import responses_key
 from agent_brain.run import Run

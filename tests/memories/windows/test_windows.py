@@ -238,18 +238,6 @@ async def test_without_a_journal_the_memory_does_not_grow() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_journal_in_ram_drops_what_has_left() -> None:
-    journal = RamJournal()
-    memory = WindowedMemory(max_messages=5, journal=journal)
-    for number in range(1000):
-        await memory.update([Message.user(f"{number}")])
-    (session,) = await journal.sessions()
-    assert len(await journal.read(session)) < 200, "they are removed many at a time"
-    later = WindowedMemory(max_messages=5, journal=journal)
-    assert await later.context() == await memory.context()
-
-
-@pytest.mark.anyio
 async def test_evictions_are_awaited_and_wait_for_their_taker() -> None:
     taken: list[str] = []
     fail = True
@@ -378,8 +366,7 @@ async def test_a_pinned_message_does_not_expire_and_an_unpinned_one_does() -> No
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("journal", [None, RamJournal])
-async def test_with_a_time_to_live_a_window_does_not_grow(journal) -> None:
+async def test_with_a_time_to_live_a_window_does_not_grow() -> None:
     def size(memory: WindowedMemory) -> int:
         seen: set[int] = set()
 
@@ -394,8 +381,7 @@ async def test_with_a_time_to_live_a_window_does_not_grow(journal) -> None:
 
         return of(vars(memory))
 
-    options = {"journal": journal()} if journal else {}
-    memory = WindowedMemory(max_messages=5, ttl=timedelta(days=30), **options)
+    memory = WindowedMemory(max_messages=5, ttl=timedelta(days=30))
     await memory.set_goal("goal")
     for _ in range(100):
         await memory.update([Message.user("a")])
