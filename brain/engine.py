@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
 
 import anyio
 
-from agent_brain.branch_run import BranchRun
 from agent_brain.branches import run_branches
 from agent_brain.common.aio import CLEANUP_SECONDS
 from agent_brain.common.secrets import get_logger, scrub
@@ -613,12 +612,7 @@ class Engine:
     async def delegate(self, order: Delegate, *, part: bool = False) -> AsyncGenerator[Event, None]:
         """Run the nets of ``order``; the answer of a single one becomes the answer of the state."""
         aside = self.as_thoughts or order.as_thoughts or part or len(order.branches) > 1
-        events = run_branches(
-            order,
-            lambda branch: BranchRun(branch, self._engine_for(branch, aside), self).events(),
-            self._reached,
-            None if self.hooks is None else self.hooks.trace,
-        )
+        events = run_branches(order, self, as_thoughts=aside)
         try:
             async for event in events:
                 yield event
@@ -641,9 +635,6 @@ class Engine:
         report.waits = self._collect_requests(order) or report.waits
         if len(order.branches) == 1 and not order.as_thoughts and not part:
             self.record.say(order.branches[0].answer, order.branches[0].finish_reason)
-
-    def _reached(self) -> StopReason | None:
-        return None if self.reason else self.budget.reached()
 
     def _collect_requests(self, order: Delegate) -> StopReason | None:
         """Record what the branches wait for; return what the run then waits for, if it does."""
@@ -717,7 +708,8 @@ class Engine:
         self.record.report.cut = reason
         raise LimitReachedError(reason.clause)
 
-    def _engine_for(self, branch: Branch, aside: bool) -> Engine:  # noqa: FBT001
+    def engine_for(self, branch: Branch, *, as_thoughts: bool) -> Engine:
+        """Return the engine of a branch."""
         self._delegated = begun = self._delegated or Counter()
         begun[branch.name] += 1
         branch.memory.deps = self.memory.deps
@@ -740,7 +732,7 @@ class Engine:
             hooks=hooks,
             path=(*self.path, *inside),
             key="/".join(filter(None, (self.key, *inside))) + again,
-            as_thoughts=aside,
+            as_thoughts=as_thoughts,
             steering=self._steering_of(same_memory=same_memory, asks=asks),
             outer=self.at,
             call_id=branch.call_id,

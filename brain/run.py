@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, cast
 import anyio
 from anyio.abc import AsyncResource
 
-from agent_brain.branch_run import continue_counts
+from agent_brain.branches import continue_counts
 from agent_brain.common.aio import CLEANUP_SECONDS
 from agent_brain.common.errors import FinalError
 from agent_brain.common.ids import ids_of, new_id
