@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, InitVar, dataclass, field, replace
 from types import AsyncGeneratorType
 from typing import TYPE_CHECKING, Any, Generic, cast
 
@@ -101,79 +101,58 @@ class RunPlan:
 set_slots_directly(RunPlan)
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Run(AsyncResource, Generic[OutputT_co]):
     """A run in progress: ``async with brain.stream(task) as run: async for event in run: …``.
 
     The run continues only when the next event is requested.
     Leaving the ``async with`` block early ends it at once.
+
+    Attributes:
+        ended: Whether it has ended.
+        run_id: The ID of the run.
     """
 
-    __slots__ = (
-        "_began",
-        "_budget",
-        "_claim",
-        "_continues_at",
-        "_decisions",
-        "_deps",
-        "_engine",
-        "_events",
-        "_failed",
-        "_goal",
-        "_hooks",
-        "_interruption",
-        "_memory_calls",
-        "_observation",
-        "_observed_at",
-        "_out_of_time",
-        "_plan",
-        "_reads",
-        "_result",
-        "_said_before",
-        "_steering",
-        "_store_failed",
-        "ended",
-        "run_id",
-    )
+    _plan: RunPlan
+    _goal: Message | None
+    _decisions: Decisions = Decisions()  # noqa: RUF009 - frozen
+    _: KW_ONLY
+    reads: InitVar[Reads] = True
+    deps: InitVar[object] = None
+    ended: bool = field(default=False, init=False)
+    run_id: str = field(default_factory=_new_run_id, init=False)
+    _deps: object = field(init=False)
+    _reads: Reads = field(init=False)
+    _events: AsyncGenerator[Event, None] = field(init=False)
+    _steering: Steering | None = field(init=False)
+    _hooks: Pipeline | None = field(init=False)
+    _observation: Observation | None = None  # of the hooks that observe runs
+    _observed_at: Position = NOWHERE
+    _budget: Budget = field(init=False)
+    _memory_calls: MemoryCalls = field(init=False)
+    _claim: Claim | None = None
+    _engine: Engine | None = None
+    _result: Result[OutputT_co] | None = None
+    _began: bool = False  # the memory holds it
+    _failed: bool = False
+    _said_before: Sequence[Message] = ()  # a partial answer that this run is to complete
+    _continues_at: int = 0  # the steps that were completed when it was resumed
+    _out_of_time: bool = False  # the time is up, and no scope was cancelled
+    _store_failed: bool = False  # for a run that this one is a part of
+    _interruption: Interruption = field(default_factory=Interruption)
 
-    def __init__(
-        self,
-        plan: RunPlan,
-        goal: Message | None,
-        decisions: Decisions = Decisions(),  # noqa: B008 - frozen
-        *,
-        reads: Reads = True,
-        deps: object = None,
-    ) -> None:
-        steered = reads is True
-        self._plan = plan
-        self._decisions = decisions
-        self._goal = goal
+    def __post_init__(self, reads: Reads, deps: object) -> None:
+        plan, steered = self._plan, reads is True
         self._deps = deps
+        self._reads = bool(plan.sources) or reads  # which are read again after each step
         self._steering = Steering() if steered else None
-        self._result: Result[OutputT_co] | None = None
-        self._began = False  # the memory holds it
-        self._failed = False
-        self._said_before: list[Message] = []  # a partial answer that this run is to complete
-        self._continues_at = 0  # the steps that were completed when it was resumed
-        self._out_of_time = False  # the time is up, and no scope was cancelled
-        self._store_failed = False  # for a run that this one is a part of
-        self._interruption = Interruption()
-        self._claim: Claim | None = None
-        self._budget = Budget(plan.limits)
-        self._engine: Engine | None = None
         trace = None if plan.trace is None else plan.trace(plan.memory)
-        hooked = plan.hooks or plan.net.hooks or trace is not None
-        self._hooks = hooks_of(plan.hooks, plan.net.hooks, trace=trace) if hooked else None
-        self._observation: Observation | None = None  # of the hooks that observe runs
-        self._observed_at = NOWHERE
-        self.ended = False
-        self.run_id = _new_run_id()
+        self._hooks = hooks_of(plan.hooks, plan.net.hooks, trace=trace)
+        self._budget = Budget(plan.limits)
         self._memory_calls = MemoryCalls(
             plan.memory, self._hooks, Position(self.run_id), self._budget, listens=steered
         )
-        self._reads: Reads = bool(plan.sources) or reads  # which are read again after each step
-        timed = plan.limits.timeout is not None
-        in_scopes = self._reads is not False and (timed or (steered and needs_scope()))
+        in_scopes = plan.limits.timeout is not None or (steered and needs_scope())
         self._events = self._drive_in_scopes() if in_scopes else self._drive(noting=steered)
 
     @property
@@ -270,16 +249,8 @@ class Run(AsyncResource, Generic[OutputT_co]):
 
     async def to_end(self) -> Result[OutputT_co]:
         """Run to the end and return the result; for a run whose events nobody reads."""
-        timeout = self._plan.limits.timeout
-        if timeout is not None and self._reads is False:
-            await self._load_models()
-            deadline = anyio.current_time() + timeout
-            with anyio.CancelScope(deadline=deadline) as self._interruption.scope:
-                async for _ in self._events:
-                    pass
-        else:
-            async for _ in self._events:
-                pass
+        async for _ in self._events:
+            pass
         return self.result
 
     def note_store_failure(self, error: FinalError) -> None:
