@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import KW_ONLY, InitVar, dataclass, field
+from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
 
@@ -15,7 +16,6 @@ from agent_brain.branches import run_branches
 from agent_brain.common.aio import CLEANUP_SECONDS
 from agent_brain.common.secrets import get_logger, scrub
 from agent_brain.common.text import to_compact_json, to_text
-from agent_brain.decision import next_node, stops_before
 from agent_brain.errors import (
     BrainDefinitionError,
     BrainUseError,
@@ -43,8 +43,9 @@ from agent_brain.memories.runs.work import Here, here, work_here
 from agent_brain.memory_calls import MemoryCalls
 from agent_brain.nets.delegation import Branch, Delegate
 from agent_brain.nets.net import Net, Node
+from agent_brain.nets.validation import name_of
 from agent_brain.open_calls import close_open_calls
-from agent_brain.recorder import StepRecorder
+from agent_brain.recorder import StepRecorder, StepReport
 from agent_brain.states.aclosing import Pace, close_stream
 from agent_brain.states.answering import best_words, last_answer
 from agent_brain.states.concurrency import failure_of
@@ -221,7 +222,7 @@ class Engine:
             if steering is not None and (steering.unread or steering.stopping) and not self.reason:
                 unwritten += await self._receive(steering)
                 reached = reached or steering.stopping
-            if reached and not await self._may_run(node, reached):
+            if reached and not (reached in SPENDING and await node.state.costs_nothing(memory)):
                 node = await self._stop(reached)
                 continue
             self._delegated, self._has_forked, self.resumed = None, self.resumed, False
@@ -328,10 +329,6 @@ class Engine:
                 await self.memory.checkpoint()
         at = Position(self.run_id, self.budget.control.step, None, self.path)
         return [MessageReceived(message, at=at) for message in received]
-
-    async def _may_run(self, node: Node, reached: StopReason) -> bool:
-        free = reached in SPENDING and await node.state.costs_nothing(self.memory)
-        return not stops_before(reached, costs_nothing=free)
 
     async def _open(self, node: Node) -> AsyncIterator[StreamItem]:
         """Return the stream of a state that hooks look at, or that is entered with a method."""
@@ -745,6 +742,27 @@ class Engine:
         if same_memory or self.steering is None:
             return self.steering
         return self.steering.for_branch() if asks else None
+
+
+def next_node(node: Node, target: Enum | None, report: StepReport, *, done: bool) -> Node | None:
+    """Return the state that comes next; None at the end of the net.
+
+    Args:
+        node: The state that is left.
+        target: What it proposes; None for the end.
+        report: What it has reported. A state that failed proposes nothing.
+        done: Whether the goal is reached, which ends the net whatever the state proposes.
+
+    Raises:
+        TransitionError: The net has no such edge.
+    """
+    if report.error is not None:
+        return node.on_error
+    following = None if target is None else node.following.get(id(target))
+    if following is None and not (target is None and (done or None in node.targets)):
+        allowed = [name_of(t) if t is not None else "the end (None)" for t in node.targets]
+        raise TransitionError(node.name, target, sorted(allowed))
+    return None if done else following
 
 
 def _name_unyielded(node: Node) -> None:

@@ -18,7 +18,7 @@ from agent_brain.memories.message import Message, Role
 from agent_brain.memories.sessions.history import SavedStep
 from agent_brain.memories.store.session import Session as StoredSession
 from agent_brain.memories.store.session import responses_key
-from agent_brain.one_run import RunOptions
+from agent_brain.options import RunOptions
 from agent_brain.run import Run
 from agent_brain.serving.forking import kept_by
 from agent_brain.serving.pending import request_in
