@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Generic, TypeAlias, TypeVar
+from typing import TypeAlias
 
 from pydantic import BaseModel
 
@@ -14,9 +14,7 @@ from agent_brain.usage.budgets import UsageBudget
 
 PARTS = 12  # of a budget's time
 
-SessionKey: TypeAlias = tuple[str | None, str]  # the user and the session
 Part: TypeAlias = tuple[int, Usage]  # its number, and what was used in it
-KeyT = TypeVar("KeyT")
 
 
 @dataclass(slots=True)
@@ -71,7 +69,7 @@ def _number(now: float, seconds: float) -> int:
     return int(now * PARTS / seconds)
 
 
-class Accounts(Generic[KeyT]):
+class Accounts:
     """A bounded number of accounts; those that were not used for longest are dropped first.
 
     Those that have used up a budget are set aside instead, so that others cannot displace them;
@@ -85,18 +83,18 @@ class Accounts(Generic[KeyT]):
     def __init__(self, budgets: Iterable[UsageBudget], max_accounts: int) -> None:
         self.budgets = tuple(budgets)
         self._max = max_accounts
-        self._recent: OrderedDict[KeyT, Account] = OrderedDict()
-        self._aside: OrderedDict[KeyT, Account] = OrderedDict()
+        self._recent: OrderedDict[Hashable, Account] = OrderedDict()
+        self._aside: OrderedDict[Hashable, Account] = OrderedDict()
 
-    def __iter__(self) -> Iterator[tuple[KeyT, Account]]:
+    def __iter__(self) -> Iterator[tuple[Hashable, Account]]:
         yield from self._aside.items()
         yield from self._recent.items()
 
-    def get(self, key: KeyT) -> Account | None:
+    def get(self, key: Hashable) -> Account | None:
         """Return the account of ``key``; None if it has used nothing."""
         return self._recent.get(key) or self._aside.get(key)
 
-    def spend(self, key: KeyT, usage: Usage, now: float) -> None:
+    def spend(self, key: Hashable, usage: Usage, now: float) -> None:
         """Add what a model call used; see :meth:`Account.spend`."""
         account = self._recent.get(key)
         if account is None:
@@ -108,7 +106,7 @@ class Accounts(Generic[KeyT]):
             self._recent.move_to_end(key)
         account.spend(usage, now, self.budgets)
 
-    def used_up(self, key: KeyT, now: float) -> UsageBudget | None:
+    def used_up(self, key: Hashable, now: float) -> UsageBudget | None:
         """Return the first budget of which ``key`` has nothing left, if any."""
         account = self.get(key)
         return None if account is None else account.used_up(self.budgets, now)
@@ -120,7 +118,7 @@ class Accounts(Generic[KeyT]):
             if len(self._aside) > self._max:
                 self._aside.popitem(last=False)
 
-    def replace(self, accounts: Iterable[tuple[KeyT, Account]], now: float) -> None:
+    def replace(self, accounts: Iterable[tuple[Hashable, Account]], now: float) -> None:
         """Replace all accounts by ``accounts``, the oldest first."""
         self._recent.clear()
         self._aside.clear()
@@ -131,10 +129,10 @@ class Accounts(Generic[KeyT]):
 
 
 class SavedLedger(BaseModel, defer_build=True):
-    """All accounts of a ledger, as plain data."""
+    """All accounts of a ledger, by their keys, as plain data."""
 
-    process: Account
-    purpose: dict[str, Account] = {}
+    process: list[tuple[None, Account]]
+    purpose: list[tuple[str, Account]] = []
     run: list[tuple[str, Account]]
-    session: list[tuple[SessionKey, Account]]
+    session: list[tuple[tuple[str | None, str], Account]]
     user: list[tuple[str | None, Account]]
