@@ -8,14 +8,14 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import KW_ONLY, InitVar, dataclass, field
 from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
+from typing import Any, NoReturn, TypeAlias, TypeVar
 
 import anyio
 
 from agent_brain.branches import run_branches
 from agent_brain.common.aio import CLEANUP_SECONDS
 from agent_brain.common.secrets import get_logger, scrub
-from agent_brain.common.text import to_compact_json, to_text
+from agent_brain.common.text import to_compact_json
 from agent_brain.errors import (
     BrainDefinitionError,
     BrainUseError,
@@ -69,11 +69,8 @@ from agent_brain.states.work import (
     perform,
 )
 from agent_brain.steering import Steering
-from agent_brain.stuck import StuckPolicy, Verdict, fingerprint
+from agent_brain.stuck import Paraphrases, StuckPolicy, Verdict, fingerprint
 from agent_brain.usage.budget import Budget
-
-if TYPE_CHECKING:
-    from agent_brain.paraphrases import Paraphrases
 
 log = get_logger(__name__)
 
@@ -170,8 +167,6 @@ class Engine:
     def __post_init__(self, calls: MemoryCalls | None) -> None:
         memory, budget, stuck = self.memory, self.budget, self.stuck
         if stuck is not None and stuck.similar is not None:
-            from agent_brain.paraphrases import Paraphrases
-
             self._paraphrases = Paraphrases(stuck)
         self.record = StepRecorder(memory, budget, as_thoughts=self.as_thoughts, asks=self.asks)
         self._durable = memory.durable
@@ -482,7 +477,8 @@ class Engine:
             control.entered.remove(self.key)
         failed = None if report.error is None else error_text(report.error)
         told = report.finished or report.said or report.thought or report.error
-        mark = await self._fingerprint(node) if told and self.stuck is not None else None
+        known = None if self.over else self._paraphrases
+        mark = await fingerprint(node.name, report, memory, known) if told and self.stuck else None
         if self.path:
             await self._advance_inside(node, name, failed)
         else:
@@ -570,28 +566,6 @@ class Engine:
             raise ResumeError(no_state(self.net, name))
         return node
 
-    async def _fingerprint(self, node: Node) -> str | None:
-        """Return the fingerprint of a step that said or did something; None if nothing counts.
-
-        It is that of an earlier step which said nearly the same, if that is looked for.
-        """
-        report, asked = self.record.report, self.memory.control.human_requests
-        text = report.said or report.thought
-        heard = () if asked is None else [*map(to_text, asked.answers.values())]
-        mark = fingerprint(
-            node.name,
-            report.finished,
-            text,
-            heard=heard,
-            asked=report.requested,
-            tools=self.memory.available_tools,
-            error=report.error,
-        )
-        known = self._paraphrases
-        if known is None or mark is None or report.finished or report.error or self.over:
-            return mark
-        return await known.mark(mark, [node.name, *heard], "".join(text), self.memory)
-
     async def _stop(self, reason: StopReason) -> Node | None:
         """Stop the run; return the fallback state, if there is one and time is left."""
         self.reason = reason
@@ -653,16 +627,6 @@ class Engine:
         if any(branch.stop_reason == StopReason.PAUSED for branch in waiting):
             return StopReason.PAUSED
         return waits_on(control)
-
-    def note_memory_call(self, event: Event) -> None:
-        """Count a model call of the memory, and keep its event until it can be yielded.
-
-        Raises:
-            LimitCheckError: A strict limit cannot count it.
-        """
-        if self.reads is True:
-            self.memory_calls.events.append(event)
-        self.record.note(event)
 
     def count_unread(self, event: Event) -> None:
         """Count the model calls in an ``event`` that nobody reads any more."""

@@ -132,13 +132,12 @@ class MemoryCalls:
         return sum(reported, NOTHING)
 
     def count_unread(self, event: Event) -> None:
-        """Count a call in an event that nobody reads any more."""
-        self._report(event)
-
-    def _report(self, event: Event) -> None:
-        if self.engine is not None:
+        """Count a call, and keep its event until it can be yielded."""
+        if (engine := self.engine) is not None:
+            if engine.reads is True:
+                self.events.append(event)
             try:
-                self.engine.note_memory_call(event)
+                engine.record.note(event)
             except LimitCheckError as error:  # which the memory would take for one of the model
                 self.error = error
         elif self.over:
@@ -166,7 +165,7 @@ class MemoryCalls:
             )
         else:
             event = OtherEvent(kind, dict(fields), at=self.at)
-        self._report(event)
+        self.count_unread(event)
 
     async def model_call(self, call: ModelCall, purpose: str) -> AsyncGenerator[Event, None]:
         """Make a model call; yield its events."""
@@ -174,7 +173,7 @@ class MemoryCalls:
         async with aclosing(call.events(cast("WorkContext", self))) as events:
             async for event in events:
                 if isinstance(event, ResponseStarted | UsageReported):
-                    self._report(event)
+                    self.count_unread(event)
                 yield event
 
     async def embed(self, embedder: Embedder, texts: Sequence[str]) -> Any:
@@ -188,7 +187,7 @@ class MemoryCalls:
             response_id=new_id("emb"),
         )
         name, call_id, at = embedder.name, request.response_id, request.at
-        self._report(ResponseStarted(call_id, name, EMBEDDING, at=at))
+        self.count_unread(ResponseStarted(call_id, name, EMBEDDING, at=at))
         hooks, usage = self.hooks, Usage(model=name)  # of a call that is cancelled
         paid: list[Usage] = []
 
@@ -207,7 +206,7 @@ class MemoryCalls:
             usage = paid[-1] if paid else failed
             raise
         finally:
-            self._report(UsageReported(usage, call_id, None, EMBEDDING, at=at))
+            self.count_unread(UsageReported(usage, call_id, None, EMBEDDING, at=at))
         return vectors
 
 

@@ -27,7 +27,6 @@ from agent_brain.engine import (
 )
 from agent_brain.errors import BrainUseError, ResumeError
 from agent_brain.human_input import Decisions
-from agent_brain.interruptible import Interrupted, Interruption, needs_scope
 from agent_brain.limits import CUT_SHORT, Limits, StopReason, waits_on
 from agent_brain.memories.base import Memory
 from agent_brain.memories.control import SUSPENDED
@@ -62,7 +61,7 @@ from agent_brain.states.events import (
 from agent_brain.states.hook_requests import RunRequest
 from agent_brain.states.hooks import Hook
 from agent_brain.states.pipeline import RUN, Observation, Pipeline, hooks_of
-from agent_brain.steering import Steering
+from agent_brain.steering import Interrupted, Interruption, Steering, needs_scope
 from agent_brain.stuck import StuckPolicy
 from agent_brain.tool_sources import refresh
 from agent_brain.tools.base import BaseTool
