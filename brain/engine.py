@@ -186,22 +186,21 @@ class Engine:
         self.sink = None if self.reads is True else self.record.note
         calls.engine, calls.budget = self, budget
 
-    async def partial_answer(self) -> Message | None:
+    async def partial_answer(self) -> list[Message]:
         """Return what was said in a step that is unfinished, if no message has it."""
         report = self.record.report
+        if not report.unfinished:
+            return []
         if report.partial is not None:
             self.record.say(to_compact_json(report.partial), None)
         text = self.record.unrecorded(await self.memory.turn())
         if not text:
-            return None
+            return []
         node = self.net.find(self.at.state or "")
         state = None if node is None else node.state
-        return Message.assistant(
-            text,
-            cause_by=type(state).__name__,
-            sent_from=getattr(state, "sent_from", None),
-            metadata={PARTIAL: True},
-        )
+        kind, sender = type(state).__name__, getattr(state, "sent_from", None)
+        metadata = {PARTIAL: True}
+        return [Message.assistant(text, cause_by=kind, sent_from=sender, metadata=metadata)]
 
     async def steps(self) -> AsyncGenerator[Event, None]:  # noqa: C901, PLR0915 - one loop
         """Yield events until the net ends or a limit is reached."""
@@ -352,8 +351,10 @@ class Engine:
         try:
             await work_here(self.memory_calls, close_stream(stream), in_step=True)
         finally:
+            entered = self.memory.control.entered
             if self.record.report.waits is not None:
-                self._note_entered(node)
+                if node.on_enter and self.key not in entered:
+                    entered.append(self.key)
             elif node.on_exit:
                 try:
                     leaving = self._watched(node, node.state.on_exit(self.memory))
@@ -361,11 +362,6 @@ class Engine:
                 except LimitReachedError as error:
                     if self._note_refusal(error) is None:
                         raise
-
-    def _note_entered(self, node: Node) -> None:
-        entered = self.memory.control.entered
-        if node.on_enter and self.key not in entered:
-            entered.append(self.key)
 
     async def _leave_hurt(self, node: Node, stream: object, error: BaseException) -> bool:
         """Leave a state that raised; note in ``error`` which state it was.
@@ -676,8 +672,10 @@ class Engine:
         branch.memory.deps = self.memory.deps
         same_memory = branch.memory is self.memory
         asks = self.asks and (same_memory or is_branch_of(branch.memory, self.memory))
+        steering = self.steering
         if not same_memory:
             self._has_forked = self._ends_steps = True
+            steering = Steering(steering) if steering is not None and asks else None
         count = begun[branch.name]
         inside = tuple(filter(None, (self.at.state, branch.name)))
         again = f"#{count}" if count > 1 else ""
@@ -694,18 +692,12 @@ class Engine:
             path=(*self.path, *inside),
             key="/".join(filter(None, (self.key, *inside))) + again,
             as_thoughts=as_thoughts,
-            steering=self._steering_of(same_memory=same_memory, asks=asks),
+            steering=steering,
             outer=self.at,
             call_id=branch.call_id,
             pauses=self.pauses,
             asks=asks,
         )
-
-    def _steering_of(self, *, same_memory: bool, asks: bool) -> Steering | None:
-        """Return the requests to the run that an inner net carries out."""
-        if same_memory or self.steering is None:
-            return self.steering
-        return self.steering.for_branch() if asks else None
 
 
 def next_node(node: Node, target: Enum | None, report: StepReport, *, done: bool) -> Node | None:

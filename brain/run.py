@@ -511,15 +511,15 @@ class Run(AsyncResource, Generic[OutputT_co]):
         return False
 
     async def _finish(self, reason: StopReason) -> None:
-        control = self._plan.memory.control
+        memory = self._plan.memory
+        control = memory.control
         if self._engine is not None and reason not in SUSPENDED:
-            unfinished = self._engine.record.report.unfinished
-            partial = await self._engine.partial_answer() if unfinished else None
-            if partial is not None:
-                await self._add([partial])
-            elif self._said_before and control.moves == self._continues_at:  # nothing was added
-                kept = [each.model_copy(update={"id": new_id("msg")}) for each in self._said_before]
-                await self._add(kept)
+            added = await self._engine.partial_answer()
+            if not added and control.moves == self._continues_at:  # the partial answer still holds
+                said = self._said_before
+                added = [each.model_copy(update={"id": new_id("msg")}) for each in said]
+            if added:  # written with the end of the run
+                await work_here(self._memory_calls, memory.update(added), in_step=True)
         control.stop(
             reason.value,
             seconds=self._budget.seconds(),
@@ -532,13 +532,8 @@ class Run(AsyncResource, Generic[OutputT_co]):
         control.ended.pop("", None)
         if result.answer != answer_of(result.messages):
             control.ended[""] = result.answer
-        await self._plan.memory.checkpoint()
+        await memory.checkpoint()
         self._set_result(result)
-
-    async def _add(self, messages: list[Message]) -> None:
-        """Add messages, which are written with the end of the run."""
-        adding = self._plan.memory.update(messages)
-        await work_here(self._memory_calls, adding, in_step=True)
 
     def _set_result(self, result: Result[OutputT_co] | None) -> None:
         self._result = result

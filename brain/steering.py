@@ -23,27 +23,30 @@ class Steering:
 
     Attributes:
         unread: Messages that are not in the memory yet, in the order of arrival.
+
+    Args:
+        run: The requests to the run, for a branch of it on a memory of its own: it is paused with
+            the run, and reads nothing.
     """
 
-    __slots__ = ("_stopping", "unread")
+    __slots__ = ("_run", "_stopping", "unread")
 
-    def __init__(self) -> None:
+    def __init__(self, run: Steering | None = None) -> None:
+        self._run = run
         self._stopping: StopReason | None = None
         self.unread: list[Message] = []
 
     @property
     def stopping(self) -> StopReason | None:
         """Why the run is to stop after the current step: it is stopped or paused."""
-        return self._stopping
+        if self._run is None:
+            return self._stopping
+        return StopReason.PAUSED if self._run.stopping is StopReason.PAUSED else None
 
     def stop(self, reason: StopReason) -> None:
         """Ask the run to stop after the current step; a pause does not replace a stop."""
         if self._stopping is None or reason is StopReason.STOPPED:
             self._stopping = reason
-
-    def for_branch(self) -> Steering:
-        """Return the requests as a branch with a memory of its own carries them out."""
-        return BranchSteering(self)
 
     def send(self, message: str | Message) -> None:
         """Add a message of the user.
@@ -74,25 +77,6 @@ class Steering:
             raise
         del self.unread[: len(received)]
         return received
-
-
-class BranchSteering(Steering):
-    """The requests to a run in a branch of it: it is paused with the run, and reads nothing.
-
-    Args:
-        run: The requests to the run.
-    """
-
-    __slots__ = ("_run",)
-
-    def __init__(self, run: Steering) -> None:
-        super().__init__()
-        self._run = run
-
-    @property
-    def stopping(self) -> StopReason | None:
-        """Why the branch is to stop after its current step."""
-        return StopReason.PAUSED if self._run.stopping is StopReason.PAUSED else None
 
 
 class Interrupted(BaseException):

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from agent_brain.common.ids import new_id
 from agent_brain.common.secrets import get_logger
-from agent_brain.common.values import check_count, error_lines
+from agent_brain.common.values import check_count, check_function, error_lines
 from agent_brain.errors import BrainDefinitionError, BrainUseError
 from agent_brain.memories.base import Memory
 from agent_brain.memories.store.expiry import utc_now
@@ -102,9 +102,8 @@ class UsageLedger(Hook):
                 raise BrainDefinitionError(
                     f"UsageLedger([{budget!r}]): give budgets, such as UsageBudget('user', cost=5)"
                 )
-        for name, function in (("who", who or tenant_of), ("clock", clock)):
-            if not callable(function):
-                raise BrainDefinitionError(f"UsageLedger({name}={function!r}): give a function")
+        check_function(BrainDefinitionError, "who", who, "request", optional=True)
+        check_function(BrainDefinitionError, "clock", clock)
         check_count(BrainDefinitionError, "max_accounts", max_accounts)
         self.budgets = given
         self._who = who or tenant_of
