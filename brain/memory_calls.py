@@ -51,7 +51,7 @@ class MemoryCalls:
     Args:
         memory: The memory.
         hooks: The hooks of the run, if there are any.
-        at: The position while there is no step.
+        start: The position while there is no step.
         budget: Counts what is used.
         listens: Whether somebody reads the events of the run.
 
@@ -72,7 +72,7 @@ class MemoryCalls:
 
     memory: Memory
     hooks: Pipeline | None
-    _at: Position
+    start: Position
     budget: Budget
     _: KW_ONLY
     listens: bool = False
@@ -90,11 +90,7 @@ class MemoryCalls:
     def at(self) -> Position:
         """The current position."""
         at = NOWHERE if self.engine is None else self.engine.at
-        return self._at if at is NOWHERE else at
-
-    def begin(self, at: Position) -> None:
-        """Note the position of a run that begins: no step yet."""
-        self._at = at
+        return self.start if at is NOWHERE else at
 
     def end(self, memories: Iterable[Memory]) -> None:
         """End the run of ``memories``; what it could not count, its ledgers count."""
@@ -121,7 +117,7 @@ class MemoryCalls:
             refusal = self.budget.refusal()
         else:
             if not self.over:
-                self.budget = self.budget.paid_by(self.at, self.memory, self.hooks or ())
+                self.budget = self.budget.counted_by(self.hooks or (), self.at, self.memory)
             refusal = StopReason.BUDGET if self.budget.is_used_up else None
         if refusal is not None:
             raise LimitReachedError(refusal.clause)
@@ -188,32 +184,25 @@ class MemoryCalls:
         )
         name, call_id, at = embedder.name, request.response_id, request.at
         self.count_unread(ResponseStarted(call_id, name, EMBEDDING, at=at))
-        hooks, usage = self.hooks, Usage(model=name)  # of a call that is cancelled
-        paid: list[Usage] = []
+        hooks, usage = self.hooks, cast("Usage | None", None)
 
         async def send(request: EmbeddingRequest) -> tuple[Any, Usage]:
-            made = await _embed(request)
-            paid.append(made[1])
-            return made
+            nonlocal usage
+            made = await request.embedder.embed_with_usage(request.texts)
+            tokens, model = made.input_tokens, request.embedder.name
+            read = sum(map(count_tokens, request.texts)) if tokens is None else tokens
+            usage = Usage(read, cost=made.cost, model=model, estimated=tokens is None)
+            return made.vectors, usage
 
         try:
             if hooks is None or not (hooks.embedding or hooks.trace):
-                vectors, usage = await _embed(request)
+                vectors, usage = await send(request)
             else:
                 vectors, usage = await hooks.embed(request, send)
         except Exception as error:  # of the embedder, or of a hook after it
-            failed = replace(failed_usage(None, error, said=False), model=name)
-            usage = paid[-1] if paid else failed
+            usage = usage or replace(failed_usage(None, error, said=False), model=name)
             raise
         finally:
-            self.count_unread(UsageReported(usage, call_id, None, EMBEDDING, at=at))
+            used = usage or Usage(model=name)  # of a call that is cancelled
+            self.count_unread(UsageReported(used, call_id, None, EMBEDDING, at=at))
         return vectors
-
-
-async def _embed(request: EmbeddingRequest) -> tuple[Any, Usage]:
-    """Return the vectors of texts, and what they used."""
-    made = await request.embedder.embed_with_usage(request.texts)
-    tokens = made.input_tokens
-    read = sum(map(count_tokens, request.texts)) if tokens is None else tokens
-    model = request.embedder.name
-    return made.vectors, Usage(read, cost=made.cost, model=model, estimated=tokens is None)

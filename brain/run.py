@@ -411,7 +411,7 @@ class Run(AsyncResource, Generic[OutputT_co]):
             await undo_half_a_step(memory)  # first: what hooks write is not part of it
         if self._hooks is not None:
             await self._tell_start(self._hooks)
-            self._memory_calls.begin(self._observed_at)
+            self._memory_calls.start = self._observed_at
         over = False
         if self._goal is None:
             over = await self._continue(memory)

@@ -99,24 +99,22 @@ class Budget:
         self._at, self._memory = at, memory
         self.started = (self.started or anyio.current_time()) - control.spent.seconds
 
-    def paid_by(self, at: Position, memory: Memory, hooks: Iterable[Hook]) -> Budget:
-        """Return this budget for a run that has not begun, with the ledgers among ``hooks``."""
-        early = copy(self)
-        early._at, early._memory = at, memory
-        return early.counted_by(hooks)
-
-    def counted_by(self, hooks: Iterable[Hook]) -> Budget:
+    def counted_by(
+        self, hooks: Iterable[Hook], at: Position | None = None, memory: Memory | None = None
+    ) -> Budget:
         """Return this budget, counted by the ledgers among ``hooks`` as well.
 
         Args:
             hooks: The hooks of the run, or of a net inside.
+            at: Where the run begins, if it has not begun.
+            memory: Its memory, if it has not begun.
         """
         known = [payer.ledger for payer in self.payers]
         found = [h for h in hooks if isinstance(h, UsageLedger) and h not in known]
         if not found:
             return self
         counted = copy(self)
-        run = HookRequest(at=self._at, memory=self._memory)
+        run = HookRequest(at=at or self._at, memory=self._memory if memory is None else memory)
         counted.payers += tuple(ledger.payer(run) for ledger in dict.fromkeys(found))
         return counted
 
