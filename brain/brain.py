@@ -592,10 +592,7 @@ class Brain(AsyncResource, Generic[OutputT_co]):
             )
 
     def _find_memory(
-        self,
-        memory: str | Memory,
-        tools: Iterable[ToolLike],
-        options: Mapping[str, Any] | None,
+        self, memory: str | Memory, tools: Iterable[ToolLike], options: Mapping[str, Any] | None
     ) -> Memory:
         if isinstance(memory, str):
             wanted: dict[str, Any] = dict(options or {})

@@ -151,10 +151,7 @@ def _ends_all(order: Delegate, error: Exception) -> bool:
 
 
 async def _run_all(
-    streams: Streams,
-    send: MemoryObjectSendStream[Event],
-    order: Delegate,
-    failed: list[Exception],
+    streams: Streams, send: MemoryObjectSendStream[Event], order: Delegate, failed: list[Exception]
 ) -> None:
     async def run_one(one: tuple[Source, AsyncIterator[Event]]) -> None:
         branch, stream = one

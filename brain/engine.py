@@ -32,10 +32,7 @@ from agent_brain.errors import (
 )
 from agent_brain.limits import OWN, SPENDING, StopReason, waits_on
 from agent_brain.memories.base import Memory
-from agent_brain.memories.branches.kept import (
-    drop_kept_branches,
-    is_branch_of,
-)
+from agent_brain.memories.branches.kept import drop_kept_branches, is_branch_of
 from agent_brain.memories.control import SUSPENDED
 from agent_brain.memories.errors import STORE_ERRORS
 from agent_brain.memories.message import PARTIAL, Message
@@ -62,12 +59,7 @@ from agent_brain.states.hook_requests import StateRequest
 from agent_brain.states.hooks import Hook
 from agent_brain.states.model_call import UNYIELDED
 from agent_brain.states.pipeline import STATE, Observation, Pipeline, hooks_of, surrounded
-from agent_brain.states.work import (
-    StreamItem,
-    Work,
-    next_item,
-    perform,
-)
+from agent_brain.states.work import StreamItem, Work, next_item, perform
 from agent_brain.steering import Steering
 from agent_brain.stuck import Paraphrases, StuckPolicy, Verdict, fingerprint
 from agent_brain.usage.budget import Budget
@@ -307,11 +299,7 @@ class Engine:
     def _request(self, node: Node) -> StateRequest:
         kind = type(node.state).__name__
         return StateRequest(
-            kind=kind,
-            outer=self.outer,
-            call_id=self.call_id,
-            at=self.at,
-            memory=self.memory,
+            kind=kind, outer=self.outer, call_id=self.call_id, at=self.at, memory=self.memory
         )
 
     async def _receive(self, steering: Steering) -> list[MessageReceived]:

@@ -18,13 +18,7 @@ from agent_brain.common.errors import FinalError
 from agent_brain.common.ids import ids_of, new_id
 from agent_brain.common.slots import set_slots_directly
 from agent_brain.default_model import models_of_run
-from agent_brain.engine import (
-    Engine,
-    Reads,
-    drop_branches,
-    error_text,
-    no_state,
-)
+from agent_brain.engine import Engine, Reads, drop_branches, error_text, no_state
 from agent_brain.errors import BrainUseError, ResumeError
 from agent_brain.human_input import Decisions
 from agent_brain.limits import CUT_SHORT, Limits, StopReason, waits_on
@@ -463,10 +457,7 @@ class Run(AsyncResource, Generic[OutputT_co]):
         step = 0 if self._goal is not None else control.step
         self._observed_at = Position(run_id, step)
         request = RunRequest(
-            goal=self._goal,
-            net=self._plan.net.name,
-            at=self._observed_at,
-            memory=self._plan.memory,
+            goal=self._goal, net=self._plan.net.name, at=self._observed_at, memory=self._plan.memory
         )
         self._observation = Observation(RUN, hooks.run, request)
         await self._observation.begin()
@@ -475,15 +466,9 @@ class Run(AsyncResource, Generic[OutputT_co]):
         """Continue the run in ``memory``; return whether it had already ended."""
         control = memory.control
         if control.run_id is None or control.state is None:
-            raise ResumeError(
-                f"There is no run to resume {_place(memory)}: it was never started, or what it "
-                "waited for was taken away. Call run(task) to start one"
-            )
+            raise _no_run(memory, "it was never started, or what it waited for was taken away")
         if not await memory.goal():
-            raise ResumeError(
-                f"There is no run to resume {_place(memory)}: its goal was removed. Call run(task) "
-                "to start one"
-            )
+            raise _no_run(memory, "its goal was removed")
         if self._plan.net.find(control.state) is None:
             raise ResumeError(no_state(self._plan.net, control.state))
         asked = control.human_requests
@@ -620,8 +605,7 @@ def text_only(event: Event) -> bool:
     return type(event) is TextDelta and not event.thought and bool(event.text)
 
 
-def _place(memory: Memory) -> str:
-    if memory.session is None:
-        return "on this memory"
+def _no_run(memory: Memory, why: str) -> ResumeError:
     whose = "" if memory.tenant is None else f" of {memory.tenant!r}"
-    return f"in session {memory.session!r}{whose}"
+    place = "on this memory" if memory.session is None else f"in session {memory.session!r}{whose}"
+    return ResumeError(f"There is no run to resume {place}: {why}. Call run(task) to start one")

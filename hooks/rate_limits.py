@@ -14,12 +14,7 @@ from agent_brain.memories.views.tokens import request_tokens
 from agent_brain.states.aclosing import closing
 from agent_brain.states.errors import LLMRateLimitError
 from agent_brain.states.events import Position
-from agent_brain.states.hook_requests import (
-    ModelRequest,
-    StateRequest,
-    ToolRequest,
-    ToolResponse,
-)
+from agent_brain.states.hook_requests import ModelRequest, StateRequest, ToolRequest, ToolResponse
 from agent_brain.states.hooks import Hook
 from agent_brain.states.models.litellm.errors import requested_wait
 from agent_brain.states.usage import Usage
