@@ -114,7 +114,8 @@ class Engine:
         sink: Takes the events of tool calls that nobody reads as they happen; None: they are read.
         steering: What is asked of a run that can be asked to stop.
         stuck: When the run repeats itself.
-        unwritten: Events of steps, to be yielded when these are written.
+        unwritten: Events of steps and of the calls of the memory, to be yielded when the step is
+            written.
         watched: Whether somebody reads all events of the run.
     """
 
@@ -138,7 +139,7 @@ class Engine:
     calls: InitVar[MemoryCalls | None] = None
     at: Position = NOWHERE
     left: bool = False
-    unwritten: list[Event] = field(default_factory=list)
+    unwritten: list[Event] = field(init=False)
     over: bool = False
     reason: StopReason | None = None
     sink: Callable[[Event], object] | None = field(init=False)
@@ -176,7 +177,7 @@ class Engine:
         self.memory_calls, self._working = calls, Here(calls, in_step=True)
         self.watched = calls.listens
         self.sink = None if self.reads is True else self.record.note
-        calls.engine, calls.budget = self, budget
+        calls.engine, calls.budget, self.unwritten = self, budget, calls.events
 
     async def partial_answer(self) -> list[Message]:
         """Return what was said in a step that is unfinished, if no message has it."""
@@ -199,8 +200,8 @@ class Engine:
         memory, record, budget, unwritten = self.memory, self.record, self.budget, self.unwritten
         note, reads, pace, steering = record.note, self.reads, self._pace, self.steering
         working, plain, around = self._working, self.hooks is None, self._around
-        called, free = self.memory_calls.events, budget.free_steps
-        # unwritten and called are the lists themselves, which are only changed in place
+        free = budget.free_steps
+        # unwritten is the list itself, which is only changed in place
         node = None if self.over else self._current()
         while node is not None:
             step = budget.control.step
@@ -220,8 +221,6 @@ class Engine:
                 unwritten.append(StateEntered(at=self.at))
             if UNYIELDED:  # of states that failed
                 UNYIELDED.clear()
-            while called:
-                yield called.pop(0)
             while unwritten and not self._held:
                 yield unwritten.pop(0)
             stream: AsyncIterator[StreamItem] | None = None
@@ -246,8 +245,8 @@ class Engine:
                         elif pace is not None:
                             await pace.keep()
                         continue
-                    while called:
-                        yield called.pop(0)
+                    while unwritten and not self._held:
+                        yield unwritten.pop(0)
                     try:
                         events = perform(item, self) if item.clock else item.events(self)
                         if around:
@@ -279,14 +278,10 @@ class Engine:
                 if node.on_exit or record.report.waits is not None:
                     await self._exit(node, stream)
             node = await (self._close_step(node) if plain else self._leave(node))
-            while called:
-                yield called.pop(0)
             while unwritten and not self._held:
                 yield unwritten.pop(0)
             if self.memory_calls.error is not None:
                 raise self.memory_calls.error
-        while called:
-            yield called.pop(0)
         while unwritten and not self._held:
             yield unwritten.pop(0)
         self.reason = self.reason or StopReason.DONE

@@ -60,7 +60,7 @@ class MemoryCalls:
         cut_short: Why the run is cut short, while it is recorded.
         error: Ends the run after the step: a strict limit could not count a call.
         engine: Reports and counts the calls; None before the first step and after the last.
-        events: Events that were not yielded yet.
+        events: Events that were not yielded yet, of the steps too.
         hooks: The hooks of the run.
         listens: Whether somebody reads the events of the run.
         memory: The memory.
@@ -131,7 +131,7 @@ class MemoryCalls:
         """Count a call, and keep its event until it can be yielded."""
         if (engine := self.engine) is not None:
             if engine.reads is True:
-                self.events.append(event)
+                engine.unwritten.append(event)
             try:
                 engine.record.note(event)
             except LimitCheckError as error:  # which the memory would take for one of the model
@@ -184,25 +184,25 @@ class MemoryCalls:
         )
         name, call_id, at = embedder.name, request.response_id, request.at
         self.count_unread(ResponseStarted(call_id, name, EMBEDDING, at=at))
-        hooks, usage = self.hooks, cast("Usage | None", None)
+        hooks, paid = self.hooks, list[Usage]()
 
         async def send(request: EmbeddingRequest) -> tuple[Any, Usage]:
-            nonlocal usage
             made = await request.embedder.embed_with_usage(request.texts)
             tokens, model = made.input_tokens, request.embedder.name
             read = sum(map(count_tokens, request.texts)) if tokens is None else tokens
-            usage = Usage(read, cost=made.cost, model=model, estimated=tokens is None)
-            return made.vectors, usage
+            paid.append(Usage(read, cost=made.cost, model=model, estimated=tokens is None))
+            return made.vectors, paid[-1]
 
         try:
             if hooks is None or not (hooks.embedding or hooks.trace):
-                vectors, usage = await send(request)
-            else:
-                vectors, usage = await hooks.embed(request, send)
+                return (await send(request))[0]
+            vectors, usage = await hooks.embed(request, send)
+            paid.append(usage)
+            return vectors
         except Exception as error:  # of the embedder, or of a hook after it
-            usage = usage or replace(failed_usage(None, error, said=False), model=name)
+            if not paid:
+                paid.append(replace(failed_usage(None, error, said=False), model=name))
             raise
         finally:
-            used = usage or Usage(model=name)  # of a call that is cancelled
-            self.count_unread(UsageReported(used, call_id, None, EMBEDDING, at=at))
-        return vectors
+            usage = paid[-1] if paid else Usage(model=name)  # of a call that is cancelled
+            self.count_unread(UsageReported(usage, call_id, None, EMBEDDING, at=at))

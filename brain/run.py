@@ -304,8 +304,7 @@ class Run(AsyncResource, Generic[OutputT_co]):
             if noting:
                 await interruption.take_back()
             if self._reads is True:
-                of_step = [] if engine is None else engine.unwritten  # which is written now
-                for event in (*of_step, *self._memory_calls.events, self._finished_event()):
+                for event in (*self._memory_calls.events, self._finished_event()):
                     yield event
         except BaseException as error:
             last = await self._ended_by(error)

@@ -96,14 +96,8 @@ class Accounts:
 
     def spend(self, key: Hashable, usage: Usage, now: float) -> None:
         """Add what a model call used; see :meth:`Account.spend`."""
-        account = self._recent.get(key)
-        if account is None:
-            account = self._aside.pop(key, None) or Account()
-            if len(self._recent) >= self._max:
-                self._make_room(now)
-            self._recent[key] = account
-        else:
-            self._recent.move_to_end(key)
+        account = self._recent.pop(key, None) or self._aside.pop(key, None) or Account()
+        self._add(key, account, now)
         account.spend(usage, now, self.budgets)
 
     def used_up(self, key: Hashable, now: float) -> UsageBudget | None:
@@ -111,7 +105,11 @@ class Accounts:
         account = self.get(key)
         return None if account is None else account.used_up(self.budgets, now)
 
-    def _make_room(self, now: float) -> None:
+    def _add(self, key: Hashable, account: Account, now: float) -> None:
+        """Add an account as the newest; if there are too many, drop the oldest or set it aside."""
+        self._recent[key] = account
+        if len(self._recent) <= self._max:
+            return
         key, oldest = self._recent.popitem(last=False)
         if oldest.used_up(self.budgets, now) is not None:
             self._aside[key] = oldest
@@ -123,9 +121,7 @@ class Accounts:
         self._recent.clear()
         self._aside.clear()
         for key, account in accounts:
-            if len(self._recent) >= self._max:
-                self._make_room(now)
-            self._recent[key] = account
+            self._add(key, account, now)
 
 
 class SavedLedger(BaseModel, defer_build=True):
