@@ -539,7 +539,11 @@ class Brain(AsyncResource, Generic[OutputT_co]):
 
     def _for_one_run(self, plan: RunPlan, options: Mapping[str, Any]) -> RunPlan:
         check_options(options)
-        model, prompt = self._model_for_one_run(options.get("llm")), options.get("prompt")
+        model, prompt = options.get("llm"), options.get("prompt")
+        if isinstance(model, str):  # which this brain closes
+            if model not in self._models:
+                self._models[model] = resolve_llm(model)
+            model = self._models[model]
         net = plan.net
         if (output_type := options.get("output_type")) is not None:
             net = self._net_with(output_type)
@@ -548,17 +552,11 @@ class Brain(AsyncResource, Generic[OutputT_co]):
             "tools": (*net.tools, *collect(options.get("tools", ())).values()),
         }
         if model is not None or prompt:
-            changes["hooks"] = (OneRun(model, prompt), *plan.hooks)
+            llm = None if model is None else resolve_llm(model)
+            changes["hooks"] = (OneRun(llm, prompt), *plan.hooks)
         if (limits := options.get("limits")) is not None:
             changes["limits"] = limits
         return dataclasses.replace(plan, **changes)
-
-    def _model_for_one_run(self, llm: LLM | str | None) -> LLM | None:
-        if not isinstance(llm, str):
-            return None if llm is None else resolve_llm(llm)
-        if llm not in self._models:
-            self._models[llm] = resolve_llm(llm)
-        return self._models[llm]
 
     def _net_with(self, output_type: OutputType) -> Net:
         """Return the net with another output type.

@@ -87,9 +87,8 @@ class RecordedRun:
     @property
     def open_calls(self) -> list[Action]:
         """The calls of tools that it waited with in the end, also those of branches."""
-        asked = self.control.get("human_requests") or {}
-        calls = [*self.control.get("next_actions", ()), *asked.get("calls", ())]
-        return [Action.model_validate(call) for call in calls] if self.status == "waiting" else []
+        calls = waiting_calls(self.control) if self.status == "waiting" else []
+        return [Action.model_validate(call) for call in calls]
 
     @property
     def was_cut(self) -> bool:
@@ -100,6 +99,12 @@ class RecordedRun:
     def ended(self) -> bool:
         """Whether the net has ended the run."""
         return self.status == "ended" and not self.was_cut
+
+
+def waiting_calls(control: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the calls of tools that the registers of a run name, also those of branches."""
+    asked = control.get("human_requests") or {}
+    return [*control.get("next_actions", ()), *asked.get("calls", ())]
 
 
 def requests_of(control: Mapping[str, Any]) -> int:
@@ -157,7 +162,8 @@ async def read_run(memory: Memory, run_id: str | None) -> tuple[RecordedRun, Mem
     in_ram = getattr(memory, "journal", None) is None or getattr(memory, "shared", False)
     run, start = await (_from_ram if in_ram else _from_journal)(stored, wanted, calls)
     if not calls:
-        run.cached = [_as_call(run, n) for n, message in enumerate(run.turn) if _is_cached(message)]
+        cached = [n for n, message in enumerate(run.turn) if message.metadata.get("cached")]
+        run.cached = [_as_call(run, n) for n in cached if run.turn[n].role is Role.ASSISTANT]
         run.calls = _calls_in(run)
     return run, start
 
@@ -229,7 +235,9 @@ async def _from_journal(
         )
     _check_traced(run_id, steps, calls)
     start = await memory.as_of(steps[0].seq)
-    await _drop_branches(start)
+    begun = _session_of(start)  # there were no branches when it began
+    for key in await begun.journal.sessions(below(begun.key)):
+        await begun.journal.delete(key, scrub=False)
     at_end = await memory.as_of(steps[-1].seq)
     run = RecordedRun(run_id, calls, await at_end.turn(), _data(steps[-1]))
     read_entries(run, (entry for entry in entries if steps[0].seq <= entry.seq <= steps[-1].seq))
@@ -265,7 +273,8 @@ def read_entries(run: RecordedRun, entries: Iterable[Entry]) -> None:
                 run.sent[moves] += [message for _, message in said]
             said = []
             _note_answers(run, data, moves)
-            if data.get("status") == "waiting" and not _calls_wait(data):
+            # calls of tools that wait are recorded when they have their results
+            if data.get("status") == "waiting" and not waiting_calls(data):
                 parts = [call.part for call in run.calls if call.number < entry.seq]
                 run.waits.update(parts[-1:])
         elif entry.kind == "amend":
@@ -279,12 +288,6 @@ def read_entries(run: RecordedRun, entries: Iterable[Entry]) -> None:
 def _note_answers(run: RecordedRun, control: Mapping[str, Any], moves: int) -> None:
     if asked := control.get("human_requests"):
         run.answers[moves].update(asked["answers"])
-
-
-def _calls_wait(control: Mapping[str, Any]) -> bool:
-    """Return whether calls of tools wait: their results are recorded when they have them."""
-    asked = control.get("human_requests") or {}
-    return bool(control.get("next_actions") or asked.get("calls"))
 
 
 def _check_traced(run_id: str, steps: Sequence[Entry], calls: Sequence[RecordedCall]) -> None:
@@ -305,13 +308,6 @@ def _check_traced(run_id: str, steps: Sequence[Entry], calls: Sequence[RecordedC
                 "was started so"
             )
         before, last = requests, step.seq
-
-
-async def _drop_branches(start: Memory) -> None:
-    """Drop the branches that the first step was interrupted in: there were none when it began."""
-    session = _session_of(start)
-    for key in await session.journal.sessions(below(session.key)):
-        await session.journal.delete(key, scrub=False)
 
 
 def _session_of(memory: Any) -> Any:
@@ -351,10 +347,6 @@ def _calls_in(run: RecordedRun) -> list[RecordedCall]:
             result = tool_result(message)
             calls.append(RecordedCall(run_id=run.run_id, action=action, messages=(result,)))
     return calls
-
-
-def _is_cached(message: Message) -> bool:
-    return message.role is Role.ASSISTANT and bool(message.metadata.get("cached"))
 
 
 def _as_call(run: RecordedRun, number: int) -> RecordedCall:

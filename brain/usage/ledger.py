@@ -106,7 +106,7 @@ class UsageLedger(Hook):
         check_function(BrainDefinitionError, "clock", clock)
         check_count(BrainDefinitionError, "max_accounts", max_accounts)
         self.budgets = given
-        self._who = who or tenant_of
+        self._who = who or (lambda request: request.tenant)
         self._clock = clock
         self._lock = threading.Lock()
         self._accounts = {
@@ -253,8 +253,3 @@ def _keys(
     if purpose is not None:
         keys["purpose"] = purpose
     return keys
-
-
-def tenant_of(request: HookRequest) -> str | None:
-    """Return the tenant of the memory of a run; the default of ``who``."""
-    return request.tenant
