@@ -142,8 +142,11 @@ class Interruption:
         if isinstance(error, Interrupted):
             await self.take_back()
             return True
-        if self._noticed_in(error):
-            return not self._uncancel()
+        if self._cancelled:
+            from asyncio import CancelledError
+
+            if isinstance(error, CancelledError):  # the task has noticed
+                return not self._uncancel()
         await self.take_back()
         return False
 
@@ -159,13 +162,6 @@ class Interruption:
         except BaseException:
             if self._task is None or self._task.cancelling() > self._before:  # by somebody else
                 raise
-
-    def _noticed_in(self, error: BaseException) -> bool:
-        if not self._cancelled:
-            return False
-        from asyncio import CancelledError
-
-        return isinstance(error, CancelledError)
 
     def _uncancel(self) -> bool:
         """Withdraw the cancellation from the task; return whether somebody else cancelled it."""

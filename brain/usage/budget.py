@@ -194,9 +194,13 @@ class Budget:
             outer.inside(name).add(usage, purpose)
         if self.payers:
             self.charge(usage, purpose)
-        if not self.only_steps and usage.cost is None:
-            for limited in self._limited:
-                self._check_counted(usage, limited.limits)
+        for limited in () if self.only_steps or usage.cost is not None else self._limited:
+            for limit, problem in limited.limits.not_counted(usage).items():
+                if limited.limits.strict:
+                    raise LimitCheckError(problem)
+                if limit not in self._warned:
+                    self._warned += (limit,)
+                    logger.warning(problem)
 
     def charge(self, usage: Usage, purpose: str | None = None) -> None:
         """Have the ledgers alone count what a model call used."""
@@ -219,14 +223,6 @@ class Budget:
         for outer, name, inner in self._inside:
             inner.step += 1
             outer.inside(name).step += 1
-
-    def _check_counted(self, usage: Usage, limits: Limits) -> None:
-        for limit, problem in limits.not_counted(usage).items():
-            if limits.strict:
-                raise LimitCheckError(problem)
-            if limit not in self._warned:
-                self._warned += (limit,)
-                logger.warning(problem)
 
     def usage(self) -> Usage:
         """Return what all model calls used together."""

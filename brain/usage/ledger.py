@@ -20,8 +20,7 @@ from agent_brain.memories.store.expiry import utc_now
 from agent_brain.states.hook_requests import HookRequest
 from agent_brain.states.hooks import Hook
 from agent_brain.states.usage import Usage
-from agent_brain.usage.accounts import Account, Accounts, SavedLedger
-from agent_brain.usage.budgets import UsageBudget
+from agent_brain.usage.budgets import Account, Accounts, SavedLedger, UsageBudget
 
 logger = get_logger(__name__)
 
