@@ -325,7 +325,7 @@ class Brain(AsyncResource, Generic[OutputT_co]):
         Raises:
             BrainUseError: The task is empty.
         """
-        run: Run[Any] = Run(self._plan(options), _as_goal(task), reads=text_only, deps=deps)
+        run: Run[Any] = Run(self._plan(options, deps), _as_goal(task), reads=text_only)
         return AnswerStream(run)
 
     def stream(
@@ -346,7 +346,7 @@ class Brain(AsyncResource, Generic[OutputT_co]):
         Raises:
             BrainUseError: The task is empty.
         """
-        return Run(self._plan(options), _as_goal(task), deps=deps)
+        return Run(self._plan(options, deps), _as_goal(task))
 
     async def run(
         self, task: str | Message, *, deps: object = None, **options: Unpack[RunOptions]
@@ -367,7 +367,7 @@ class Brain(AsyncResource, Generic[OutputT_co]):
             TransitionError: A state proposed a state that no edge leads to.
             MemoryBusyError: Another run over the same memory is in progress.
         """
-        run: Run[OutputT_co] = Run(self._plan(options), _as_goal(task), reads=False, deps=deps)
+        run: Run[OutputT_co] = Run(self._plan(options, deps), _as_goal(task), reads=False)
         return await run.to_end()
 
     def run_sync(
@@ -412,7 +412,7 @@ class Brain(AsyncResource, Generic[OutputT_co]):
         names = ("approve", "deny", "edit", "input")
         decisions = Decisions(**{name: given.pop(name, None) for name in names})
         deps = given.pop("deps", None)
-        return Run(self._plan(given), None, decisions, reads=reads, deps=deps)
+        return Run(self._plan(given, deps), None, decisions, reads=reads)
 
     def resume_sync(self, **options: Unpack[ResumeOptions]) -> Result[OutputT_co]:
         """Like :meth:`resume`, for programs without an event loop.
@@ -447,7 +447,7 @@ class Brain(AsyncResource, Generic[OutputT_co]):
         """
         from agent_brain.recording.replay import replay_run
 
-        return await replay_run(self._plan(options), run_id, deps)
+        return await replay_run(self._plan(options, deps), run_id)
 
     def as_tool(self, name: str, description: str, **options: Unpack[ToolOptions]) -> BrainTool:
         """Return this brain as a tool: each call runs it on a fork of its memory.
@@ -517,7 +517,7 @@ class Brain(AsyncResource, Generic[OutputT_co]):
         memory.add_tools(tool for tool in tools if tool.name not in memory.available_tools)
         return memory
 
-    def _plan(self, options: Mapping[str, Any]) -> RunPlan:
+    def _plan(self, options: Mapping[str, Any], deps: object) -> RunPlan:
         trace: Callable[[Memory], CallTrace] | None = None
         if self.trace:
             from agent_brain.states.model_trace import ModelTrace as trace  # noqa: N813
@@ -534,6 +534,7 @@ class Brain(AsyncResource, Generic[OutputT_co]):
             self.on_uncertain == "pause",
             trace,
             self.net.tools,
+            deps,
         )
         return plan if not options else self._for_one_run(plan, options)
 

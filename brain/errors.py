@@ -167,31 +167,23 @@ class ExperimentError(AgentBrainError):
 
 
 class QueueError(AgentBrainError):
-    """Raised when a queue of runs cannot be built, opened or used as described."""
+    """Raised when a queue of runs cannot be built, opened or used as described.
+
+    Attributes:
+        id: The ID of the run; empty if it is about none.
+    """
+
+    def __init__(self, message: str, *, id: str = "") -> None:  # noqa: A002 - what it is
+        super().__init__(message)
+        self.id = id
 
 
 class RunNotFoundError(QueueError):
-    """Raised when a queue has no run of that ID.
-
-    Attributes:
-        id: The ID.
-    """
-
-    def __init__(self, message: str, *, id: str) -> None:  # noqa: A002 - what it is
-        super().__init__(message)
-        self.id = id
+    """Raised when a queue has no run of that ID."""
 
 
 class RunConflictError(QueueError):
-    """Raised when a run of that ID has another task, or is in progress.
-
-    Attributes:
-        id: The ID.
-    """
-
-    def __init__(self, message: str, *, id: str) -> None:  # noqa: A002 - what it is
-        super().__init__(message)
-        self.id = id
+    """Raised when a run of that ID has another task, or is in progress."""
 
 
 class QueuedRunError(QueueError):
@@ -203,8 +195,7 @@ class QueuedRunError(QueueError):
     """
 
     def __init__(self, message: str, *, id: str, type: str) -> None:  # noqa: A002 - what they are
-        super().__init__(message)
-        self.id = id
+        super().__init__(message, id=id)
         self.type = type
 
 

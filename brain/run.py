@@ -89,6 +89,7 @@ class RunPlan:
     pauses: bool = False  # where calls may have taken effect before a crash
     trace: Callable[[Memory], CallTrace] | None = None  # makes what is told of every call
     tools: tuple[BaseTool, ...] = ()  # that the net has besides the memory
+    deps: object = None
 
 
 set_slots_directly(RunPlan)
@@ -111,10 +112,8 @@ class Run(AsyncResource, Generic[OutputT_co]):
     _decisions: Decisions = Decisions()  # noqa: RUF009 - frozen
     _: KW_ONLY
     reads: InitVar[Reads] = True
-    deps: InitVar[object] = None
     ended: bool = field(default=False, init=False)
     run_id: str = field(default_factory=_new_run_id, init=False)
-    _deps: object = field(init=False)
     _reads: Reads = field(init=False)
     _events: AsyncGenerator[Event, None] = field(init=False)
     _steering: Steering | None = field(init=False)
@@ -134,9 +133,8 @@ class Run(AsyncResource, Generic[OutputT_co]):
     _store_failed: bool = False  # for a run that this one is a part of
     _interruption: Interruption = field(default_factory=Interruption)
 
-    def __post_init__(self, reads: Reads, deps: object) -> None:
+    def __post_init__(self, reads: Reads) -> None:
         plan, steered = self._plan, reads is True
-        self._deps = deps
         self._reads = bool(plan.sources) or reads  # which are read again after each step
         self._steering = Steering() if steered else None
         trace = None if plan.trace is None else plan.trace(plan.memory)
@@ -268,7 +266,7 @@ class Run(AsyncResource, Generic[OutputT_co]):
         self._budget.started = anyio.current_time()
         claim = self._claim = await Claim.take(memory)
         self._plan.on_result(None)
-        memory.deps = self._deps
+        memory.deps = self._plan.deps
         set_run_work(claim.memories, self._memory_calls)
         tools: ExitStack | None = None  # it has a deque, which is large
         try:

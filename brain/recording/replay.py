@@ -78,11 +78,11 @@ class Replay:
         }
 
 
-async def replay_run(plan: RunPlan, run_id: str | None, deps: object) -> Replay:
+async def replay_run(plan: RunPlan, run_id: str | None) -> Replay:
     """Replay a run of the memory of ``plan``; see :meth:`Brain.replay`."""
     recorded, start = await read_run(plan.memory, run_id)
     async with start as memory:
-        replaying = _Replaying(plan, recorded, memory, deps)
+        replaying = _Replaying(plan, recorded, memory)
         with without_real_calls("no model is asked in a replay: only calls of states are recorded"):
             difference = await replaying.run()
     return Replay(
@@ -99,11 +99,10 @@ async def replay_run(plan: RunPlan, run_id: str | None, deps: object) -> Replay:
 class _Replaying:
     """A replay in progress."""
 
-    def __init__(self, plan: RunPlan, recorded: RecordedRun, memory: Memory, deps: object) -> None:
+    def __init__(self, plan: RunPlan, recorded: RecordedRun, memory: Memory) -> None:
         self._recorded = recorded
         self._net: Net = plan.net
         self._memory = memory
-        self._deps = deps
         self.player = Player(recorded)
         self.states: list[str] = []
         own = dict(memory.available_tools)
@@ -151,7 +150,7 @@ class _Replaying:
 
     async def _drive(self, decisions: Decisions, plan: RunPlan) -> Result[Any] | None:
         """Run until the run stops, or differs; return its result, if it has one."""
-        run = Run[Any](plan, None, decisions, deps=self._deps)
+        run = Run[Any](plan, None, decisions)
         self._send(run, self._memory.control.moves)
         try:
             async with run:
