@@ -82,6 +82,8 @@ FINAL = (
 )
 """Errors that end the run even where the net has an edge for the errors of a state."""
 
+UNOBSERVED = Observation(STATE, (), None)  # tells nobody
+
 
 @dataclass(slots=True, eq=False, repr=False)
 class Engine:
@@ -151,7 +153,7 @@ class Engine:
     _durable: bool = field(init=False)
     _ends_steps: bool = field(init=False)  # there is something to do at their end
     _has_forked: bool = False  # a branch of this step has, or had, a memory of its own
-    _observation: Observation | None = None  # of the hooks that observe states
+    _observation: Observation = UNOBSERVED  # of the hooks that observe states
     _pace: Pace | None = None
     _paraphrases: Paraphrases | None = None
     record: StepRecorder = field(init=False)
@@ -367,8 +369,7 @@ class Engine:
             if report.inner:
                 self.record.say(report.inner, None)
             self.record.count_open_responses()
-            if self._observation is not None:
-                await self._observation.fail(failure)
+            await self._observation.fail(failure)
         if isinstance(failure, LLMError | ScratchError):
             failure.state = failure.state or node.name
         elif isinstance(failure, Exception):
@@ -408,13 +409,11 @@ class Engine:
             with self._inside(node):
                 following = await self._close_step(node)
         except BaseException as error:
-            if observation is not None:
-                await observation.fail(error)
+            await observation.fail(error)
             raise
-        if observation is not None:
-            if (failed := self.record.report.error) is not None:
-                await observation.fail(failed, cut=False)
-            await observation.end(None if following is None else following.name)
+        if (failed := self.record.report.error) is not None:
+            await observation.fail(failed, cut=False)
+        await observation.end(None if following is None else following.name)
         return following
 
     async def _close_step(self, node: Node) -> Node | None:  # noqa: C901 - in this order

@@ -18,7 +18,7 @@ from agent_brain.common.errors import FinalError
 from agent_brain.common.ids import ids_of, new_id
 from agent_brain.common.slots import set_slots_directly
 from agent_brain.default_model import models_of_run
-from agent_brain.engine import Engine, Reads, drop_branches, error_text, no_state
+from agent_brain.engine import UNOBSERVED, Engine, Reads, drop_branches, error_text, no_state
 from agent_brain.errors import BrainUseError, ResumeError
 from agent_brain.human_input import Decisions
 from agent_brain.limits import CUT_SHORT, Limits, StopReason, waits_on
@@ -118,7 +118,7 @@ class Run(AsyncResource, Generic[OutputT_co]):
     _events: AsyncGenerator[Event, None] = field(init=False)
     _steering: Steering | None = field(init=False)
     _hooks: Pipeline | None = field(init=False)
-    _observation: Observation | None = None  # of the hooks that observe runs
+    _observation: Observation = UNOBSERVED  # of the hooks that observe runs
     _observed_at: Position = NOWHERE
     _budget: Budget = field(init=False)
     _memory_calls: MemoryCalls = field(init=False)
@@ -297,8 +297,7 @@ class Run(AsyncResource, Generic[OutputT_co]):
                 finally:
                     await steps.aclose()
                 await self._finish(engine.reason or StopReason.DONE)
-            if self._observation is not None:
-                await self._observation.end(self._result)
+            await self._observation.end(self._result)
             if noting:
                 await interruption.take_back()
             if self._reads is True:
@@ -333,16 +332,14 @@ class Run(AsyncResource, Generic[OutputT_co]):
         if isinstance(error, Exception) and not left and not too_late:
             self._failed = True
             await self._cut_short(StopReason.FAILED, error)
-            if self._observation is not None:
-                await self._observation.fail(error)
+            await self._observation.fail(error)
             return RunFailed(error, at=self._position())
         if self._result is None:
             out_of_time = self._out_of_time or interruption.timed_out
             timed_out = out_of_time and not interruption.asked
             reason = StopReason.TIMEOUT if timed_out else StopReason.CANCELLED
             await self._cut_short(reason, error)
-        if self._observation is not None:
-            await self._observation.end(self._result, cut=True)
+        await self._observation.end(self._result, cut=True)
         return self._finished_event() if interrupted or too_late else None
 
     async def _load_models(self) -> None:
