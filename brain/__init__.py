@@ -50,7 +50,7 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.nets import create_net as create_net
     from agent_brain.nets import react as react
     from agent_brain.nets import register_net as register_net
-    from agent_brain.one_run import RunOptions as RunOptions
+    from agent_brain.options import RunOptions as RunOptions
     from agent_brain.recording.player import Difference as Difference
     from agent_brain.recording.replay import Replay as Replay
     from agent_brain.recording.run import ReplayError as ReplayError

@@ -16,9 +16,9 @@ from typing_extensions import Unpack
 from agent_brain.answer_stream import AnswerStream
 from agent_brain.brain_tool import BrainTool
 from agent_brain.common.aio import in_event_loop
-from agent_brain.default_model import models_made_for, models_of, resolve_llm
+from agent_brain.default_model import models_of, resolve_llm
 from agent_brain.errors import BrainDefinitionError, BrainUseError
-from agent_brain.human_input import Approve, Decisions, Deny
+from agent_brain.human_input import Decisions
 from agent_brain.limits import Limits
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message, as_message
@@ -26,8 +26,14 @@ from agent_brain.memories.registry import create_memory
 from agent_brain.nets.errors import UnknownNetError
 from agent_brain.nets.net import Net, as_net
 from agent_brain.nets.registry import create_net
-from agent_brain.one_run import OneRun, RunOptions, check_options
-from agent_brain.options import BrainOptions, ToolOptions
+from agent_brain.options import (
+    BrainOptions,
+    OneRun,
+    ResumeOptions,
+    RunOptions,
+    ToolOptions,
+    check_options,
+)
 from agent_brain.result import OutputT_co, Result, as_result
 from agent_brain.run import Run, RunPlan, text_only
 from agent_brain.states.base import State
@@ -35,6 +41,7 @@ from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.function import StateFunction
 from agent_brain.states.hooks import Hook, as_hooks
 from agent_brain.states.models.llm import LLM
+from agent_brain.states.models.resolve import made_of_names
 from agent_brain.states.output_types import OutputType
 from agent_brain.stuck import StuckPolicy
 from agent_brain.tool_sources import SourceContext, split, withdraw
@@ -155,19 +162,17 @@ class Brain(AsyncResource, Generic[OutputT_co]):
             self._owned = [self.memory]
         self.net = self._find_net(net, llm, output_type, net_options)
         for model in models_of(self.net):
+            if model in made_of_names and model not in self._owned:  # nobody else can close it
+                self._owned.append(model)
             model.check_tools((*self.memory.available_tools.values(), *self.net.tools))
         self.limits = _checked("limits", limits, Limits)
         self.stuck = None if stuck is None else _checked("stuck", stuck, StuckPolicy)
-        if not isinstance(dry_run, bool):
-            raise BrainDefinitionError(f"dry_run={dry_run!r}: True or False")
-        self.dry_run = dry_run
+        self.dry_run = _checked("dry_run", dry_run, bool)
         if on_uncertain not in ("tell", "pause"):
             raise BrainDefinitionError(f"on_uncertain={on_uncertain!r}: 'tell' or 'pause'")
         self.on_uncertain = on_uncertain
         self.hooks = as_hooks(hooks)
-        if not isinstance(trace, bool):
-            raise BrainDefinitionError(f"trace={trace!r}: True or False")
-        self.trace = trace
+        self.trace = _checked("trace", trace, bool)
         self._check_trace()
 
     @overload
@@ -320,7 +325,7 @@ class Brain(AsyncResource, Generic[OutputT_co]):
         Raises:
             BrainUseError: The task is empty.
         """
-        run: Run[Any] = Run(self._plan(options), _as_goal(task), reads=text_only, deps=deps)
+        run: Run[Any] = Run(self._plan(options, deps), _as_goal(task), reads=text_only)
         return AnswerStream(run)
 
     def stream(
@@ -341,7 +346,7 @@ class Brain(AsyncResource, Generic[OutputT_co]):
         Raises:
             BrainUseError: The task is empty.
         """
-        return Run(self._plan(options), _as_goal(task), deps=deps)
+        return Run(self._plan(options, deps), _as_goal(task))
 
     async def run(
         self, task: str | Message, *, deps: object = None, **options: Unpack[RunOptions]
@@ -362,7 +367,7 @@ class Brain(AsyncResource, Generic[OutputT_co]):
             TransitionError: A state proposed a state that no edge leads to.
             MemoryBusyError: Another run over the same memory is in progress.
         """
-        run: Run[OutputT_co] = Run(self._plan(options), _as_goal(task), reads=False, deps=deps)
+        run: Run[OutputT_co] = Run(self._plan(options, deps), _as_goal(task), reads=False)
         return await run.to_end()
 
     def run_sync(
@@ -375,30 +380,11 @@ class Brain(AsyncResource, Generic[OutputT_co]):
         """
         return _run_and_release("run", lambda: self.run(task, deps=deps, **options))
 
-    def stream_resume(
-        self,
-        *,
-        approve: Approve | None = None,
-        deny: Deny | None = None,
-        edit: Mapping[str, Mapping[str, Any]] | None = None,
-        input: object = None,  # noqa: A002 - what it is
-        deps: object = None,
-        **options: Unpack[RunOptions],
-    ) -> Run[OutputT_co]:
+    def stream_resume(self, **options: Unpack[ResumeOptions]) -> Run[OutputT_co]:
         """Like :meth:`resume`, to iterate over as over :meth:`stream`."""
-        decisions = Decisions(approve, deny, edit, input)
-        return Run(self._plan(options), None, decisions, deps=deps)
+        return self._resume(options, reads=True)
 
-    async def resume(
-        self,
-        *,
-        approve: Approve | None = None,
-        deny: Deny | None = None,
-        edit: Mapping[str, Mapping[str, Any]] | None = None,
-        input: object = None,  # noqa: A002 - what it is
-        deps: object = None,
-        **options: Unpack[RunOptions],
-    ) -> Result[OutputT_co]:
+    async def resume(self, **options: Unpack[ResumeOptions]) -> Result[OutputT_co]:
         """Continue the run in the memory: after a crash, an error, a limit or a wait.
 
         An interrupted step is repeated from its beginning. A run that waits for a person
@@ -419,31 +405,22 @@ class Brain(AsyncResource, Generic[OutputT_co]):
             ResumeError: The memory has no run, or its state is not in the net; or the decisions do
                 not match what the run waits for, and it continues to wait.
         """
-        decisions = Decisions(approve, deny, edit, input)
-        run: Run[OutputT_co] = Run(self._plan(options), None, decisions, reads=False, deps=deps)
-        return await run.to_end()
+        return await self._resume(options, reads=False).to_end()
 
-    def resume_sync(
-        self,
-        *,
-        approve: Approve | None = None,
-        deny: Deny | None = None,
-        edit: Mapping[str, Mapping[str, Any]] | None = None,
-        input: object = None,  # noqa: A002 - what it is
-        deps: object = None,
-        **options: Unpack[RunOptions],
-    ) -> Result[OutputT_co]:
+    def _resume(self, options: ResumeOptions, *, reads: bool) -> Run[OutputT_co]:
+        given: dict[str, Any] = {**options}
+        names = ("approve", "deny", "edit", "input")
+        decisions = Decisions(**{name: given.pop(name, None) for name in names})
+        deps = given.pop("deps", None)
+        return Run(self._plan(given, deps), None, decisions, reads=reads)
+
+    def resume_sync(self, **options: Unpack[ResumeOptions]) -> Result[OutputT_co]:
         """Like :meth:`resume`, for programs without an event loop.
 
         Raises:
             BrainUseError: An event loop is running here.
         """
-        return _run_and_release(
-            "resume",
-            lambda: self.resume(
-                approve=approve, deny=deny, edit=edit, input=input, deps=deps, **options
-            ),
-        )
+        return _run_and_release("resume", lambda: self.resume(**options))
 
     async def replay(
         self, run_id: str | None = None, *, deps: object = None, **options: Unpack[RunOptions]
@@ -470,7 +447,7 @@ class Brain(AsyncResource, Generic[OutputT_co]):
         """
         from agent_brain.recording.replay import replay_run
 
-        return await replay_run(self._plan(options), run_id, deps)
+        return await replay_run(self._plan(options, deps), run_id)
 
     def as_tool(self, name: str, description: str, **options: Unpack[ToolOptions]) -> BrainTool:
         """Return this brain as a tool: each call runs it on a fork of its memory.
@@ -540,7 +517,7 @@ class Brain(AsyncResource, Generic[OutputT_co]):
         memory.add_tools(tool for tool in tools if tool.name not in memory.available_tools)
         return memory
 
-    def _plan(self, options: RunOptions | None = None) -> RunPlan:
+    def _plan(self, options: Mapping[str, Any], deps: object) -> RunPlan:
         trace: Callable[[Memory], CallTrace] | None = None
         if self.trace:
             from agent_brain.states.model_trace import ModelTrace as trace  # noqa: N813
@@ -557,12 +534,17 @@ class Brain(AsyncResource, Generic[OutputT_co]):
             self.on_uncertain == "pause",
             trace,
             self.net.tools,
+            deps,
         )
         return plan if not options else self._for_one_run(plan, options)
 
-    def _for_one_run(self, plan: RunPlan, options: RunOptions) -> RunPlan:
+    def _for_one_run(self, plan: RunPlan, options: Mapping[str, Any]) -> RunPlan:
         check_options(options)
-        model, prompt = self._model_for_one_run(options.get("llm")), options.get("prompt")
+        model, prompt = options.get("llm"), options.get("prompt")
+        if isinstance(model, str):  # which this brain closes
+            if model not in self._models:
+                self._models[model] = resolve_llm(model)
+            model = self._models[model]
         net = plan.net
         if (output_type := options.get("output_type")) is not None:
             net = self._net_with(output_type)
@@ -571,17 +553,11 @@ class Brain(AsyncResource, Generic[OutputT_co]):
             "tools": (*net.tools, *collect(options.get("tools", ())).values()),
         }
         if model is not None or prompt:
-            changes["hooks"] = (OneRun(model, prompt), *plan.hooks)
+            llm = None if model is None else resolve_llm(model)
+            changes["hooks"] = (OneRun(llm, prompt), *plan.hooks)
         if (limits := options.get("limits")) is not None:
             changes["limits"] = limits
         return dataclasses.replace(plan, **changes)
-
-    def _model_for_one_run(self, llm: LLM | str | None) -> LLM | None:
-        if not isinstance(llm, str):
-            return None if llm is None else resolve_llm(llm)
-        if llm not in self._models:
-            self._models[llm] = resolve_llm(llm)
-        return self._models[llm]
 
     def _net_with(self, output_type: OutputType) -> Net:
         """Return the net with another output type.
@@ -615,10 +591,7 @@ class Brain(AsyncResource, Generic[OutputT_co]):
             )
 
     def _find_memory(
-        self,
-        memory: str | Memory,
-        tools: Iterable[ToolLike],
-        options: Mapping[str, Any] | None,
+        self, memory: str | Memory, tools: Iterable[ToolLike], options: Mapping[str, Any] | None
     ) -> Memory:
         if isinstance(memory, str):
             wanted: dict[str, Any] = dict(options or {})
@@ -650,7 +623,7 @@ class Brain(AsyncResource, Generic[OutputT_co]):
             if output_type is not None:
                 wanted["output_type"] = output_type
             self._named = net, model, wanted
-            return self._own_models_of(create_net(net, model, **wanted))
+            return create_net(net, model, **wanted)
         if llm is not None:
             raise BrainDefinitionError(
                 "llm= goes with a net by name: give the model to the net's own function or states "
@@ -665,11 +638,7 @@ class Brain(AsyncResource, Generic[OutputT_co]):
             raise BrainDefinitionError(
                 f"net={net!r} is neither a Net, nor a dict of states, nor a net's name"
             )
-        return self._own_models_of(as_net(net))
-
-    def _own_models_of(self, net: Net) -> Net:
-        self._owned += [model for model in models_made_for(net) if model not in self._owned]
-        return net
+        return as_net(net)
 
 
 def _run_and_release(name: str, run: Callable[[], Awaitable[T]]) -> T:
@@ -686,7 +655,8 @@ def _run_and_release(name: str, run: Callable[[], Awaitable[T]]) -> T:
 def _checked(name: str, value: T, kind: type[T]) -> T:
     if isinstance(value, kind):
         return value
-    raise BrainDefinitionError(f"{name}={value!r}: pass {name}={kind.__name__}(…)")
+    hint = "True or False" if kind is bool else f"pass {name}={kind.__name__}(…)"
+    raise BrainDefinitionError(f"{name}={value!r}: {hint}")
 
 
 def _as_goal(task: str | Message) -> Message:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any, Self, cast
 
+from typing_extensions import Unpack
+
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
 from agent_brain.nets.delegation import Branch, Delegate
+from agent_brain.options import ToolOptions
 from agent_brain.states.events import Event
 from agent_brain.states.work import NestedRun, NestedTool, OnEnd
 from agent_brain.tools.action import Action
-from agent_brain.tools.base import Approval
 from agent_brain.tools.context import current_call
 from agent_brain.tools.errors import ToolError
 from agent_brain.tools.schemas import object_schema
@@ -39,29 +41,13 @@ class BrainTool(NestedTool):
         brain: The brain.
         name: The name of the tool.
         description: What it does and when to use it, for the model.
-        requires_approval: As for every tool.
-        idempotent: As for every tool.
-        max_result_tokens: As for every tool.
+        **options: As for every tool.
     """
 
     def __init__(
-        self,
-        brain: Brain,
-        name: str,
-        description: str,
-        *,
-        requires_approval: Approval = False,
-        idempotent: bool = False,
-        max_result_tokens: int | None = None,
+        self, brain: Brain, name: str, description: str, **options: Unpack[ToolOptions]
     ) -> None:
-        super().__init__(
-            name,
-            description,
-            _SCHEMA,
-            requires_approval=requires_approval,
-            idempotent=idempotent,
-            max_result_tokens=max_result_tokens,
-        )
+        super().__init__(name, description, _SCHEMA, **options)
         self.brain = brain
 
     async def execute(self, **kwargs: Any) -> str:

@@ -1,8 +1,8 @@
-"""Run inner nets concurrently and merge their events."""
+"""The branches of a run: inner nets, run at once, on the memory of the run or on their own."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
@@ -11,17 +11,23 @@ import anyio
 from agent_brain.common.aio import CLEANUP_SECONDS
 from agent_brain.common.errors import FinalError
 from agent_brain.common.pool import work_off
+from agent_brain.limits import WAITING, StopReason, waits_on
+from agent_brain.memories.base import Memory
+from agent_brain.memories.control import SUSPENDED, Control
 from agent_brain.memories.errors import STORE_ERRORS
+from agent_brain.memories.runs.human_requests import HumanRequests, key_of_branch
+from agent_brain.memories.runs.work import family, set_run_work
 from agent_brain.nets.delegation import Branch, Delegate
+from agent_brain.open_calls import close_open_calls, undo_half_a_step
 from agent_brain.states.concurrency import BackgroundTask
-from agent_brain.states.events import Event
-from agent_brain.states.work import close_stream
+from agent_brain.states.events import ApprovalRequested, Event, InputRequested, Position
+from agent_brain.states.work import Clock, OutOfTimeError, close_stream, relay
 from agent_brain.tools.toolset import offered
 
 if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectSendStream
 
-    from agent_brain.states.model_trace import CallTrace
+    from agent_brain.engine import Engine
 
 
 class Source(Protocol):
@@ -46,24 +52,21 @@ class _Beside:
 
 
 async def run_branches(
-    order: Delegate,
-    run: Callable[[Branch], AsyncGenerator[Event, None]],
-    limit: Callable[[], str | None],
-    trace: CallTrace | None,
+    order: Delegate, outer: Engine, *, as_thoughts: bool
 ) -> AsyncGenerator[Event, None]:
     """Yield the events of every branch, and those of ``order.beside``.
 
     Args:
         order: The branches.
-        run: Runs one branch.
-        limit: Returns the limit that is reached, if any: no branch begins then.
-        trace: Has the tools of the nets, if the run has one.
+        outer: The engine of the net around them.
+        as_thoughts: Whether their text is streamed as thoughts.
 
     Raises:
         Exception: The error of a branch, if ``on_error`` is ``"cancel"`` or the error is final.
     """
     streams: list[tuple[Source, AsyncIterator[Event]]] = [
-        (branch, _run_branch(order, branch, run, limit, trace)) for branch in order.branches
+        (branch, _run_branch(order, branch, outer, as_thoughts=as_thoughts))
+        for branch in order.branches
     ]
     beside = _Beside()
     if order.beside is not None:
@@ -79,20 +82,19 @@ async def run_branches(
 
 
 async def _run_branch(
-    order: Delegate,
-    branch: Branch,
-    run: Callable[[Branch], AsyncGenerator[Event, None]],
-    limit: Callable[[], str | None],
-    trace: CallTrace | None,
+    order: Delegate, branch: Branch, outer: Engine, *, as_thoughts: bool
 ) -> AsyncGenerator[Event, None]:
     events: AsyncGenerator[Event, None] | None = None
     try:
         if branch.prepare is not None:
-            if (reached := limit()) is not None:
+            reached = None if outer.reason else outer.budget.reached()
+            if reached is not None:
                 branch.stop_reason = reached
                 return
             branch.memory = await branch.prepare()
-        events, tools = run(branch), branch.net.tools
+        inner = outer.engine_for(branch, as_thoughts=as_thoughts)
+        events, tools = BranchRun(branch, inner, outer).events(), branch.net.tools
+        trace = None if outer.hooks is None else outer.hooks.trace
         own = tools if trace is None or not tools else trace.tools(tools)
         with offered(branch.memory.available_tools, own):
             async for event in events:
@@ -147,10 +149,7 @@ def _ends_all(order: Delegate, error: Exception) -> bool:
 
 
 async def _run_all(
-    streams: Streams,
-    send: MemoryObjectSendStream[Event],
-    order: Delegate,
-    failed: list[Exception],
+    streams: Streams, send: MemoryObjectSendStream[Event], order: Delegate, failed: list[Exception]
 ) -> None:
     async def run_one(one: tuple[Source, AsyncIterator[Event]]) -> None:
         branch, stream = one
@@ -177,3 +176,144 @@ async def _run_all(
                 tasks.start_soon(run_one, streams[0])
                 streams = streams[1:]
             await work_off(streams, run_one, at_once=order.max_concurrency)
+
+
+class BranchRun:
+    """Runs a branch, from its beginning or from where an interrupted run has stopped.
+
+    Args:
+        branch: The branch, to which the outcome is written.
+        inner: The engine of its net.
+        outer: The engine of the net around it.
+    """
+
+    def __init__(self, branch: Branch, inner: Engine, outer: Engine) -> None:
+        self.branch = branch
+        self.inner = inner
+        self.outer = outer
+        same_memory = inner.memory is outer.memory
+        self.outside: Control | None = None if same_memory else outer.memory.control
+
+    async def events(self) -> AsyncGenerator[Event, None]:
+        """Yield the events of the branch."""
+        branch, inner, outer = self.branch, self.inner, self.outer
+        control = inner.memory.control
+        inner.watched = inner.memory_calls.listens = outer.watched
+        set_run_work(family(inner.memory), inner.memory_calls)
+        if self.outside is not None:
+            control = await self._begin(self.outside)
+            if control.status == "waiting":  # nothing that it waits for was decided
+                branch.stop_reason = waits_on(control)
+                for request in self._requests(control):
+                    yield request
+                return
+        ended = control.ended.get(inner.key)
+        if ended is not None:  # before the step of the outer net was interrupted
+            branch.answer, branch.stop_reason = ended, StopReason.DONE
+            self._hand_back()
+            self._note_output()
+            return
+        timeout = None if branch.limits is None else branch.limits.timeout
+        steps = inner.steps() if timeout is None else self._within(timeout)
+        try:
+            async for event in steps:
+                yield event
+        except Exception as error:
+            branch.error = error
+            raise
+        except GeneratorExit:
+            inner.left = True
+            raise
+        finally:
+            await steps.aclose()
+            self._hand_back()
+            control.done = False
+            branch.answer = await inner.said()
+            self._note_output()
+            branch.finish_reason = inner.record.finish_reason
+            reason = inner.reason or inner.record.report.waits  # left when it had asked
+            if branch.error is None and reason is not None and reason in SUSPENDED:
+                branch.stop_reason = reason
+                if self.outside is not None:
+                    await self._wait(reason)
+        branch.stop_reason = inner.reason
+        branch.own_limit = branch.limits is not None and inner.budget.stopped_by_own()
+        if self.outside is not None and inner.over:
+            self.outside.count_branch(control.branch)
+
+    async def _within(self, timeout: float) -> AsyncGenerator[Event, None]:
+        """Yield the events of the steps, within the time limit of the branch itself."""
+        inner = self.inner
+        events = relay(inner.steps(), Clock(timeout).wait)
+        try:
+            async for event in events:
+                yield event
+        except OutOfTimeError:
+            inner.reason = StopReason.TIMEOUT
+            inner.budget.stop_own(inner.reason)
+            await close_open_calls(inner.memory, inner.reason.clause)
+        finally:
+            await events.aclose()
+
+    def _note_output(self) -> None:
+        branch, inner = self.branch, self.inner
+        control = inner.memory.control
+        branch.has_output = control.has_output_of(inner.key)
+        if self.outside is not None or branch.has_output:
+            branch.output = inner.net.restore_output(control.output, control.output_class)
+
+    def _hand_back(self) -> None:
+        """Let the memory work for the outer net again; one of a branch may write when closed."""
+        if self.outside is None:
+            set_run_work(family(self.inner.memory), self.outer.memory_calls)
+        else:
+            calls = self.inner.memory_calls
+            calls.engine, calls.budget = self.outer, self.inner.budget
+
+    async def _begin(self, outside: Control) -> Control:
+        """Begin on a memory of its own, or continue what an earlier run had begun there."""
+        inner, memory = self.inner, self.inner.memory
+        name = outside.branch_name(inner.key)
+        if not (memory.resumed and memory.control.is_branch(inner.run_id, name)):
+            main, state = inner.budget.control, inner.net.initial.name
+            memory.control.begin_branch(inner.run_id, main, name, state)
+        elif memory.control.status != "waiting":
+            await undo_half_a_step(memory)
+            await continue_counts(memory)
+        elif memory.control.take_answers(outside) or waits_on(memory.control) not in WAITING:
+            await continue_counts(memory)
+            memory.control.resume()
+        else:
+            return memory.control
+        inner.budget = inner.budget.inside(outside, name, memory.control, self.branch.limits)
+        inner.record.budget = inner.budget
+        if memory.durable:
+            await memory.checkpoint()
+        return memory.control
+
+    async def _wait(self, reason: StopReason) -> None:
+        """Record that the branch waits."""
+        memory = self.inner.memory
+        memory.control.wait_in_branch(reason.value)
+        memory.keep_branch()
+        if memory.durable:
+            with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
+                await memory.checkpoint()
+
+    def _requests(self, control: Control) -> Iterator[Event]:
+        """Yield the requests of the branch again, as of the step that it waits in."""
+        inner = self.inner
+        asked = control.human_requests or HumanRequests()
+        state = control.subnets.get(inner.key, control.state)
+        at = inner.at = Position(inner.run_id, inner.budget.control.step, state, inner.path)
+        if asked.approvals:
+            yield ApprovalRequested(tuple(control.waiting_calls()), tuple(asked.uncertain), at=at)
+        for key, prompt in asked.questions.items():
+            named = key or key_of_branch(control.branch)
+            yield InputRequested(prompt, named, asked.schemas.get(key), at=at)
+
+
+async def continue_counts(memory: Memory) -> None:
+    """Count what the branches of an interrupted step have used and stored."""
+    if (counts := await memory.branch_counts()) is not None:
+        memory.control.take_counts(counts)

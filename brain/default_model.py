@@ -11,7 +11,7 @@ from agent_brain.nets.net import Net, subnets_of
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.hooks import Hook
 from agent_brain.states.models.llm import LLM
-from agent_brain.states.models.resolve import as_llm, made_of_names
+from agent_brain.states.models.resolve import as_llm
 from agent_brain.tools.base import BaseTool
 
 MODEL_VARIABLE = "AGENT_BRAIN_MODEL"
@@ -74,8 +74,3 @@ def models_of_run(
         if brain is not None and brain.net not in known:
             inner = brain.memory.available_tools.values()
             yield from models_of_run(brain.net, inner, brain.hooks, known)
-
-
-def models_made_for(net: Net) -> list[LLM]:
-    """Return those of :func:`models_of` that were made of names: nobody else can close them."""
-    return [model for model in models_of(net) if model in made_of_names]

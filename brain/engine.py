@@ -6,17 +6,16 @@ from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import KW_ONLY, InitVar, dataclass, field
+from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
+from typing import Any, NoReturn, TypeAlias, TypeVar
 
 import anyio
 
-from agent_brain.branch_run import BranchRun
 from agent_brain.branches import run_branches
 from agent_brain.common.aio import CLEANUP_SECONDS
 from agent_brain.common.secrets import get_logger, scrub
-from agent_brain.common.text import to_compact_json, to_text
-from agent_brain.decision import next_node, stops_before
+from agent_brain.common.text import to_compact_json
 from agent_brain.errors import (
     BrainDefinitionError,
     BrainUseError,
@@ -40,8 +39,9 @@ from agent_brain.memories.runs.work import Here, here, work_here
 from agent_brain.memory_calls import MemoryCalls
 from agent_brain.nets.delegation import Branch, Delegate
 from agent_brain.nets.net import Net, Node
+from agent_brain.nets.validation import name_of
 from agent_brain.open_calls import close_open_calls
-from agent_brain.recorder import StepRecorder
+from agent_brain.recorder import StepRecorder, StepReport
 from agent_brain.states.answering import best_words, last_answer
 from agent_brain.states.concurrency import failure_of
 from agent_brain.states.events import (
@@ -65,11 +65,8 @@ from agent_brain.states.work import (
     perform,
 )
 from agent_brain.steering import Steering
-from agent_brain.stuck import StuckPolicy, Verdict, fingerprint
+from agent_brain.stuck import Paraphrases, StuckPolicy, Verdict, fingerprint
 from agent_brain.usage.budget import Budget
-
-if TYPE_CHECKING:
-    from agent_brain.paraphrases import Paraphrases
 
 log = get_logger(__name__)
 
@@ -88,6 +85,8 @@ FINAL = (
     TransitionError,
 )
 """Errors that end the run even where the net has an edge for the errors of a state."""
+
+UNOBSERVED = Observation(STATE, (), None)  # tells nobody
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -121,7 +120,8 @@ class Engine:
         sink: Takes the events of tool calls that nobody reads as they happen; None: they are read.
         steering: What is asked of a run that can be asked to stop.
         stuck: When the run repeats itself.
-        unwritten: Events of steps, to be yielded when these are written.
+        unwritten: Events of steps and of the calls of the memory, to be yielded when the step is
+            written.
         watched: Whether somebody reads all events of the run.
     """
 
@@ -145,7 +145,7 @@ class Engine:
     calls: InitVar[MemoryCalls | None] = None
     at: Position = NOWHERE
     left: bool = False
-    unwritten: list[Event] = field(default_factory=list)
+    unwritten: list[Event] = field(init=False)
     over: bool = False
     reason: StopReason | None = None
     sink: Callable[[Event], object] | None = field(init=False)
@@ -157,7 +157,7 @@ class Engine:
     _durable: bool = field(init=False)
     _ends_steps: bool = field(init=False)  # there is something to do at their end
     _has_forked: bool = False  # a branch of this step has, or had, a memory of its own
-    _observation: Observation | None = None  # of the hooks that observe states
+    _observation: Observation = UNOBSERVED  # of the hooks that observe states
     _pace: Pace | None = None
     _paraphrases: Paraphrases | None = None
     record: StepRecorder = field(init=False)
@@ -166,8 +166,6 @@ class Engine:
     def __post_init__(self, calls: MemoryCalls | None) -> None:
         memory, budget, stuck = self.memory, self.budget, self.stuck
         if stuck is not None and stuck.similar is not None:
-            from agent_brain.paraphrases import Paraphrases
-
             self._paraphrases = Paraphrases(stuck)
         self.record = StepRecorder(memory, budget, as_thoughts=self.as_thoughts, asks=self.asks)
         self._durable = memory.durable
@@ -185,32 +183,31 @@ class Engine:
         self.memory_calls, self._working = calls, Here(calls, in_step=True)
         self.watched = calls.listens
         self.sink = None if self.reads is True else self.record.note
-        calls.engine, calls.budget = self, budget
+        calls.engine, calls.budget, self.unwritten = self, budget, calls.events
 
-    async def partial_answer(self) -> Message | None:
+    async def partial_answer(self) -> list[Message]:
         """Return what was said in a step that is unfinished, if no message has it."""
         report = self.record.report
+        if not report.unfinished:
+            return []
         if report.partial is not None:
             self.record.say(to_compact_json(report.partial), None)
         text = self.record.unrecorded(await self.memory.turn())
         if not text:
-            return None
+            return []
         node = self.net.find(self.at.state or "")
         state = None if node is None else node.state
-        return Message.assistant(
-            text,
-            cause_by=type(state).__name__,
-            sent_from=getattr(state, "sent_from", None),
-            metadata={PARTIAL: True},
-        )
+        kind, sender = type(state).__name__, getattr(state, "sent_from", None)
+        metadata = {PARTIAL: True}
+        return [Message.assistant(text, cause_by=kind, sent_from=sender, metadata=metadata)]
 
     async def steps(self) -> AsyncGenerator[Event, None]:  # noqa: C901, PLR0915 - one loop
         """Yield events until the net ends or a limit is reached."""
         memory, record, budget, unwritten = self.memory, self.record, self.budget, self.unwritten
         note, reads, pace, steering = record.note, self.reads, self._pace, self.steering
         working, plain, around = self._working, self.hooks is None, self._around
-        called, free = self.memory_calls.events, budget.free_steps
-        # unwritten and called are the lists themselves, which are only changed in place
+        free = budget.free_steps
+        # unwritten is the list itself, which is only changed in place
         node = None if self.over else self._current()
         while node is not None:
             step = budget.control.step
@@ -218,7 +215,7 @@ class Engine:
             if steering is not None and (steering.unread or steering.stopping) and not self.reason:
                 unwritten += await self._receive(steering)
                 reached = reached or steering.stopping
-            if reached and not await self._may_run(node, reached):
+            if reached and not (reached in SPENDING and await node.state.costs_nothing(memory)):
                 node = await self._stop(reached)
                 continue
             self._delegated, self._has_forked, self.resumed = None, self.resumed, False
@@ -230,8 +227,6 @@ class Engine:
                 unwritten.append(StateEntered(at=self.at))
             if UNYIELDED:  # of states that failed
                 UNYIELDED.clear()
-            while called:
-                yield called.pop(0)
             while unwritten and not self._held:
                 yield unwritten.pop(0)
             stream: AsyncIterator[StreamItem] | None = None
@@ -256,8 +251,8 @@ class Engine:
                         elif pace is not None:
                             await pace.keep()
                         continue
-                    while called:
-                        yield called.pop(0)
+                    while unwritten and not self._held:
+                        yield unwritten.pop(0)
                     try:
                         events = perform(item, self) if item.clock else item.events(self)
                         if around:
@@ -289,14 +284,10 @@ class Engine:
                 if node.on_exit or record.report.waits is not None:
                     await self._exit(node, stream)
             node = await (self._close_step(node) if plain else self._leave(node))
-            while called:
-                yield called.pop(0)
             while unwritten and not self._held:
                 yield unwritten.pop(0)
             if self.memory_calls.error is not None:
                 raise self.memory_calls.error
-        while called:
-            yield called.pop(0)
         while unwritten and not self._held:
             yield unwritten.pop(0)
         self.reason = self.reason or StopReason.DONE
@@ -309,11 +300,7 @@ class Engine:
     def _request(self, node: Node) -> StateRequest:
         kind = type(node.state).__name__
         return StateRequest(
-            kind=kind,
-            outer=self.outer,
-            call_id=self.call_id,
-            at=self.at,
-            memory=self.memory,
+            kind=kind, outer=self.outer, call_id=self.call_id, at=self.at, memory=self.memory
         )
 
     async def _receive(self, steering: Steering) -> list[MessageReceived]:
@@ -325,10 +312,6 @@ class Engine:
                 await self.memory.checkpoint()
         at = Position(self.run_id, self.budget.control.step, None, self.path)
         return [MessageReceived(message, at=at) for message in received]
-
-    async def _may_run(self, node: Node, reached: StopReason) -> bool:
-        free = reached in SPENDING and await node.state.costs_nothing(self.memory)
-        return not stops_before(reached, costs_nothing=free)
 
     async def _open(self, node: Node) -> AsyncIterator[StreamItem]:
         """Return the stream of a state that hooks look at, or that is entered with a method."""
@@ -357,8 +340,10 @@ class Engine:
         try:
             await work_here(self.memory_calls, close_stream(stream), in_step=True)
         finally:
+            entered = self.memory.control.entered
             if self.record.report.waits is not None:
-                self._note_entered(node)
+                if node.on_enter and self.key not in entered:
+                    entered.append(self.key)
             elif node.on_exit:
                 try:
                     leaving = self._watched(node, node.state.on_exit(self.memory))
@@ -366,11 +351,6 @@ class Engine:
                 except LimitReachedError as error:
                     if self._note_refusal(error) is None:
                         raise
-
-    def _note_entered(self, node: Node) -> None:
-        entered = self.memory.control.entered
-        if node.on_enter and self.key not in entered:
-            entered.append(self.key)
 
     async def _leave_hurt(self, node: Node, stream: object, error: BaseException) -> bool:
         """Leave a state that raised; note in ``error`` which state it was.
@@ -393,8 +373,7 @@ class Engine:
             if report.inner:
                 self.record.say(report.inner, None)
             self.record.count_open_responses()
-            if self._observation is not None:
-                await self._observation.fail(failure)
+            await self._observation.fail(failure)
         if isinstance(failure, LLMError | ScratchError):
             failure.state = failure.state or node.name
         elif isinstance(failure, Exception):
@@ -434,13 +413,11 @@ class Engine:
             with self._inside(node):
                 following = await self._close_step(node)
         except BaseException as error:
-            if observation is not None:
-                await observation.fail(error)
+            await observation.fail(error)
             raise
-        if observation is not None:
-            if (failed := self.record.report.error) is not None:
-                await observation.fail(failed, cut=False)
-            await observation.end(None if following is None else following.name)
+        if (failed := self.record.report.error) is not None:
+            await observation.fail(failed, cut=False)
+        await observation.end(None if following is None else following.name)
         return following
 
     async def _close_step(self, node: Node) -> Node | None:  # noqa: C901 - in this order
@@ -482,7 +459,8 @@ class Engine:
             control.entered.remove(self.key)
         failed = None if report.error is None else error_text(report.error)
         told = report.finished or report.said or report.thought or report.error
-        mark = await self._fingerprint(node) if told and self.stuck is not None else None
+        known = None if self.over else self._paraphrases
+        mark = await fingerprint(node.name, report, memory, known) if told and self.stuck else None
         if self.path:
             await self._advance_inside(node, name, failed)
         else:
@@ -570,28 +548,6 @@ class Engine:
             raise ResumeError(no_state(self.net, name))
         return node
 
-    async def _fingerprint(self, node: Node) -> str | None:
-        """Return the fingerprint of a step that said or did something; None if nothing counts.
-
-        It is that of an earlier step which said nearly the same, if that is looked for.
-        """
-        report, asked = self.record.report, self.memory.control.human_requests
-        text = report.said or report.thought
-        heard = () if asked is None else [*map(to_text, asked.answers.values())]
-        mark = fingerprint(
-            node.name,
-            report.finished,
-            text,
-            heard=heard,
-            asked=report.requested,
-            tools=self.memory.available_tools,
-            error=report.error,
-        )
-        known = self._paraphrases
-        if known is None or mark is None or report.finished or report.error or self.over:
-            return mark
-        return await known.mark(mark, [node.name, *heard], "".join(text), self.memory)
-
     async def _stop(self, reason: StopReason) -> Node | None:
         """Stop the run; return the fallback state, if there is one and time is left."""
         self.reason = reason
@@ -609,12 +565,7 @@ class Engine:
     async def delegate(self, order: Delegate, *, part: bool = False) -> AsyncGenerator[Event, None]:
         """Run the nets of ``order``; the answer of a single one becomes the answer of the state."""
         aside = self.as_thoughts or order.as_thoughts or part or len(order.branches) > 1
-        events = run_branches(
-            order,
-            lambda branch: BranchRun(branch, self._engine_for(branch, aside), self).events(),
-            self._reached,
-            None if self.hooks is None else self.hooks.trace,
-        )
+        events = run_branches(order, self, as_thoughts=aside)
         try:
             async for event in events:
                 yield event
@@ -638,9 +589,6 @@ class Engine:
         if len(order.branches) == 1 and not order.as_thoughts and not part:
             self.record.say(order.branches[0].answer, order.branches[0].finish_reason)
 
-    def _reached(self) -> StopReason | None:
-        return None if self.reason else self.budget.reached()
-
     def _collect_requests(self, order: Delegate) -> StopReason | None:
         """Record what the branches wait for; return what the run then waits for, if it does."""
         waiting = [branch for branch in order.branches if branch.stop_reason in SUSPENDED]
@@ -661,16 +609,6 @@ class Engine:
         if any(branch.stop_reason == StopReason.PAUSED for branch in waiting):
             return StopReason.PAUSED
         return waits_on(control)
-
-    def note_memory_call(self, event: Event) -> None:
-        """Count a model call of the memory, and keep its event until it can be yielded.
-
-        Raises:
-            LimitCheckError: A strict limit cannot count it.
-        """
-        if self.reads is True:
-            self.memory_calls.events.append(event)
-        self.record.note(event)
 
     def count_unread(self, event: Event) -> None:
         """Count the model calls in an ``event`` that nobody reads any more."""
@@ -713,14 +651,17 @@ class Engine:
         self.record.report.cut = reason
         raise LimitReachedError(reason.clause)
 
-    def _engine_for(self, branch: Branch, aside: bool) -> Engine:  # noqa: FBT001
+    def engine_for(self, branch: Branch, *, as_thoughts: bool) -> Engine:
+        """Return the engine of a branch."""
         self._delegated = begun = self._delegated or Counter()
         begun[branch.name] += 1
         branch.memory.deps = self.memory.deps
         same_memory = branch.memory is self.memory
         asks = self.asks and (same_memory or branch.memory.is_branch_of(self.memory))
+        steering = self.steering
         if not same_memory:
             self._has_forked = self._ends_steps = True
+            steering = Steering(steering) if steering is not None and asks else None
         count = begun[branch.name]
         inside = tuple(filter(None, (self.at.state, branch.name)))
         again = f"#{count}" if count > 1 else ""
@@ -736,19 +677,34 @@ class Engine:
             hooks=hooks,
             path=(*self.path, *inside),
             key="/".join(filter(None, (self.key, *inside))) + again,
-            as_thoughts=aside,
-            steering=self._steering_of(same_memory=same_memory, asks=asks),
+            as_thoughts=as_thoughts,
+            steering=steering,
             outer=self.at,
             call_id=branch.call_id,
             pauses=self.pauses,
             asks=asks,
         )
 
-    def _steering_of(self, *, same_memory: bool, asks: bool) -> Steering | None:
-        """Return the requests to the run that an inner net carries out."""
-        if same_memory or self.steering is None:
-            return self.steering
-        return self.steering.for_branch() if asks else None
+
+def next_node(node: Node, target: Enum | None, report: StepReport, *, done: bool) -> Node | None:
+    """Return the state that comes next; None at the end of the net.
+
+    Args:
+        node: The state that is left.
+        target: What it proposes; None for the end.
+        report: What it has reported. A state that failed proposes nothing.
+        done: Whether the goal is reached, which ends the net whatever the state proposes.
+
+    Raises:
+        TransitionError: The net has no such edge.
+    """
+    if report.error is not None:
+        return node.on_error
+    following = None if target is None else node.following.get(id(target))
+    if following is None and not (target is None and (done or None in node.targets)):
+        allowed = [name_of(t) if t is not None else "the end (None)" for t in node.targets]
+        raise TransitionError(node.name, target, sorted(allowed))
+    return None if done else following
 
 
 def _name_unyielded(node: Node) -> None:

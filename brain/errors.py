@@ -69,65 +69,57 @@
 Data is on attributes; each class says which.
 """
 
+# ruff: noqa: PLC0414 - names that are imported to be exported
+
 from __future__ import annotations
 
-from agent_brain.common.errors import (
-    AgentBrainError,
-    EventLoopError,
-    FinalError,
-    ToolDefinitionError,
-)
-from agent_brain.memories.errors import (
-    EmbedderMismatchError,
-    EmbeddingError,
-    JournalConflictError,
-    JournalDamagedError,
-    JournalError,
-    LeaseHeldError,
-    LeaseLostError,
-    MemoryBusyError,
-    MemoryDefinitionError,
-    MemoryUseError,
-    ReadOnlyMemoryError,
-    ScratchError,
-    SessionConflictError,
-    SnapshotError,
-    VectorStoreError,
-)
-from agent_brain.nets.errors import (
-    NetDefinitionError,
-    NetFileError,
-    TransitionError,
-    UnknownNetError,
-)
-from agent_brain.states.errors import (
-    ContextWindowError,
-    LimitReachedError,
-    LLMAuthenticationError,
-    LLMBadRequestError,
-    LLMConnectionError,
-    LLMError,
-    LLMQuotaError,
-    LLMRateLimitError,
-    LLMRefusalError,
-    LLMServerError,
-    LLMTimeoutError,
-    MalformedOutputError,
-    RecordedError,
-    Refused,
-    StateCancelledError,
-    StateDefinitionError,
-    StateMutationError,
-    StateTimeoutError,
-)
-from agent_brain.tools.errors import (
-    InputNeeded,
-    McpConfigError,
-    McpServerError,
-    SleepNeeded,
-    ToolArgumentsError,
-    ToolError,
-)
+from agent_brain.common.errors import AgentBrainError as AgentBrainError
+from agent_brain.common.errors import EventLoopError as EventLoopError
+from agent_brain.common.errors import FinalError as FinalError
+from agent_brain.common.errors import ToolDefinitionError as ToolDefinitionError
+from agent_brain.memories.errors import EmbedderMismatchError as EmbedderMismatchError
+from agent_brain.memories.errors import EmbeddingError as EmbeddingError
+from agent_brain.memories.errors import JournalConflictError as JournalConflictError
+from agent_brain.memories.errors import JournalDamagedError as JournalDamagedError
+from agent_brain.memories.errors import JournalError as JournalError
+from agent_brain.memories.errors import LeaseHeldError as LeaseHeldError
+from agent_brain.memories.errors import LeaseLostError as LeaseLostError
+from agent_brain.memories.errors import MemoryBusyError as MemoryBusyError
+from agent_brain.memories.errors import MemoryDefinitionError as MemoryDefinitionError
+from agent_brain.memories.errors import MemoryUseError as MemoryUseError
+from agent_brain.memories.errors import ReadOnlyMemoryError as ReadOnlyMemoryError
+from agent_brain.memories.errors import ScratchError as ScratchError
+from agent_brain.memories.errors import SessionConflictError as SessionConflictError
+from agent_brain.memories.errors import SnapshotError as SnapshotError
+from agent_brain.memories.errors import VectorStoreError as VectorStoreError
+from agent_brain.nets.errors import NetDefinitionError as NetDefinitionError
+from agent_brain.nets.errors import NetFileError as NetFileError
+from agent_brain.nets.errors import TransitionError as TransitionError
+from agent_brain.nets.errors import UnknownNetError as UnknownNetError
+from agent_brain.states.errors import ContextWindowError as ContextWindowError
+from agent_brain.states.errors import LimitReachedError as LimitReachedError
+from agent_brain.states.errors import LLMAuthenticationError as LLMAuthenticationError
+from agent_brain.states.errors import LLMBadRequestError as LLMBadRequestError
+from agent_brain.states.errors import LLMConnectionError as LLMConnectionError
+from agent_brain.states.errors import LLMError as LLMError
+from agent_brain.states.errors import LLMQuotaError as LLMQuotaError
+from agent_brain.states.errors import LLMRateLimitError as LLMRateLimitError
+from agent_brain.states.errors import LLMRefusalError as LLMRefusalError
+from agent_brain.states.errors import LLMServerError as LLMServerError
+from agent_brain.states.errors import LLMTimeoutError as LLMTimeoutError
+from agent_brain.states.errors import MalformedOutputError as MalformedOutputError
+from agent_brain.states.errors import RecordedError as RecordedError
+from agent_brain.states.errors import Refused as Refused
+from agent_brain.states.errors import StateCancelledError as StateCancelledError
+from agent_brain.states.errors import StateDefinitionError as StateDefinitionError
+from agent_brain.states.errors import StateMutationError as StateMutationError
+from agent_brain.states.errors import StateTimeoutError as StateTimeoutError
+from agent_brain.tools.errors import InputNeeded as InputNeeded
+from agent_brain.tools.errors import McpConfigError as McpConfigError
+from agent_brain.tools.errors import McpServerError as McpServerError
+from agent_brain.tools.errors import SleepNeeded as SleepNeeded
+from agent_brain.tools.errors import ToolArgumentsError as ToolArgumentsError
+from agent_brain.tools.errors import ToolError as ToolError
 
 
 class BrainDefinitionError(AgentBrainError, ValueError):
@@ -175,31 +167,23 @@ class ExperimentError(AgentBrainError):
 
 
 class QueueError(AgentBrainError):
-    """Raised when a queue of runs cannot be built, opened or used as described."""
+    """Raised when a queue of runs cannot be built, opened or used as described.
+
+    Attributes:
+        id: The ID of the run; empty if it is about none.
+    """
+
+    def __init__(self, message: str, *, id: str = "") -> None:  # noqa: A002 - what it is
+        super().__init__(message)
+        self.id = id
 
 
 class RunNotFoundError(QueueError):
-    """Raised when a queue has no run of that ID.
-
-    Attributes:
-        id: The ID.
-    """
-
-    def __init__(self, message: str, *, id: str) -> None:  # noqa: A002 - what it is
-        super().__init__(message)
-        self.id = id
+    """Raised when a queue has no run of that ID."""
 
 
 class RunConflictError(QueueError):
-    """Raised when a run of that ID has another task, or is in progress.
-
-    Attributes:
-        id: The ID.
-    """
-
-    def __init__(self, message: str, *, id: str) -> None:  # noqa: A002 - what it is
-        super().__init__(message)
-        self.id = id
+    """Raised when a run of that ID has another task, or is in progress."""
 
 
 class QueuedRunError(QueueError):
@@ -211,8 +195,7 @@ class QueuedRunError(QueueError):
     """
 
     def __init__(self, message: str, *, id: str, type: str) -> None:  # noqa: A002 - what they are
-        super().__init__(message)
-        self.id = id
+        super().__init__(message, id=id)
         self.type = type
 
 
@@ -220,68 +203,6 @@ class WorkerLostError(QueueError):
     """Raised when a worker was silent for so long that others have taken over its runs."""
 
 
-__all__ = [
-    "AgentBrainError",
-    "BrainDefinitionError",
-    "BrainUseError",
-    "ContextWindowError",
-    "DecisionError",
-    "EmbedderMismatchError",
-    "EmbeddingError",
-    "EventLoopError",
-    "ExperimentError",
-    "FinalError",
-    "InputNeeded",
-    "JournalConflictError",
-    "JournalDamagedError",
-    "JournalError",
-    "LLMAuthenticationError",
-    "LLMBadRequestError",
-    "LLMConnectionError",
-    "LLMError",
-    "LLMQuotaError",
-    "LLMRateLimitError",
-    "LLMRefusalError",
-    "LLMServerError",
-    "LLMTimeoutError",
-    "LeaseHeldError",
-    "LeaseLostError",
-    "LimitCheckError",
-    "LimitReachedError",
-    "MalformedOutputError",
-    "McpConfigError",
-    "McpServerError",
-    "MemoryBusyError",
-    "MemoryDefinitionError",
-    "MemoryUseError",
-    "NetDefinitionError",
-    "NetFileError",
-    "QueueError",
-    "QueuedRunError",
-    "ReadOnlyMemoryError",
-    "RecordedError",
-    "Refused",
-    "ResumeError",
-    "RunConflictError",
-    "RunNotFoundError",
-    "ScratchError",
-    "SessionBusyError",
-    "SessionConflictError",
-    "SessionNotFoundError",
-    "SessionsClosedError",
-    "SleepNeeded",
-    "SnapshotError",
-    "StateCancelledError",
-    "StateDefinitionError",
-    "StateMutationError",
-    "StateTimeoutError",
-    "StepNotFoundError",
-    "TooManySessionsError",
-    "ToolArgumentsError",
-    "ToolDefinitionError",
-    "ToolError",
-    "TransitionError",
-    "UnknownNetError",
-    "VectorStoreError",
-    "WorkerLostError",
-]
+__all__ = sorted(  # noqa: PLE0605 - every class above
+    name for name, kind in globals().items() if isinstance(kind, type)
+)

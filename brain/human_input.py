@@ -14,7 +14,6 @@ from agent_brain.common.secrets import scrub
 from agent_brain.errors import DecisionError, ResumeError
 from agent_brain.memories.control import Control
 from agent_brain.memories.runs.human_requests import Decision, HumanRequests
-from agent_brain.tools.action import Action
 from agent_brain.tools.answers import read_answer
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.errors import ToolArgumentsError
@@ -51,15 +50,18 @@ class Decisions:
             return
         if not given and (control.wake_at is not None or control.stop_reason == "paused"):
             return  # other branches can continue
-        if not given:
-            raise DecisionError(f"The run waits for a person: {waits_for(control)}")
         decisions = self._decisions(asked, control, tools)
         answers = self._answers(asked, control)
         if not decisions and not answers:
             raise DecisionError(f"The run waits for a person: {waits_for(control)}")
         if not control.subnets:  # their nets may have tools of their own
             run = {key for key, decision in decisions.items() if decision.approved} | answers.keys()
-            _check_known((a for a in asked.calls if a.id in run - asked.inside.keys()), tools)
+            for call in asked.calls:
+                if call.id in run - asked.inside.keys() and call.name not in tools:
+                    raise DecisionError(
+                        f"The call {call.id!r} is of the tool {call.name!r}, which this brain does "
+                        "not have: add it to resume the run, or deny the call"
+                    )
         asked.record(decisions, answers)
 
     def _decisions(
@@ -107,15 +109,6 @@ class Decisions:
                     f"The answer to {prompt} does not fit: {scrub(str(error))}"
                 ) from None
         return answers
-
-
-def _check_known(calls: Iterable[Action], tools: Mapping[str, BaseTool]) -> None:
-    for call in calls:
-        if call.name not in tools:
-            raise DecisionError(
-                f"The call {call.id!r} is of the tool {call.name!r}, which this brain does not "
-                "have: add it to resume the run, or deny the call"
-            )
 
 
 def _check_arguments(

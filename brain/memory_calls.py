@@ -51,7 +51,7 @@ class MemoryCalls:
     Args:
         memory: The memory.
         hooks: The hooks of the run, if there are any.
-        at: The position while there is no step.
+        start: The position while there is no step.
         budget: Counts what is used.
         listens: Whether somebody reads the events of the run.
 
@@ -60,7 +60,7 @@ class MemoryCalls:
         cut_short: Why the run is cut short, while it is recorded.
         error: Ends the run after the step: a strict limit could not count a call.
         engine: Reports and counts the calls; None before the first step and after the last.
-        events: Events that were not yielded yet.
+        events: Events that were not yielded yet, of the steps too.
         hooks: The hooks of the run.
         listens: Whether somebody reads the events of the run.
         memory: The memory.
@@ -72,7 +72,7 @@ class MemoryCalls:
 
     memory: Memory
     hooks: Pipeline | None
-    _at: Position
+    start: Position
     budget: Budget
     _: KW_ONLY
     listens: bool = False
@@ -90,11 +90,7 @@ class MemoryCalls:
     def at(self) -> Position:
         """The current position."""
         at = NOWHERE if self.engine is None else self.engine.at
-        return self._at if at is NOWHERE else at
-
-    def begin(self, at: Position) -> None:
-        """Note the position of a run that begins: no step yet."""
-        self._at = at
+        return self.start if at is NOWHERE else at
 
     def end(self, memories: Iterable[Memory]) -> None:
         """End the run of ``memories``; what it could not count, its ledgers count."""
@@ -121,7 +117,7 @@ class MemoryCalls:
             refusal = self.budget.refusal()
         else:
             if not self.over:
-                self.budget = self.budget.paid_by(self.at, self.memory, self.hooks or ())
+                self.budget = self.budget.counted_by(self.hooks or (), self.at, self.memory)
             refusal = StopReason.BUDGET if self.budget.is_used_up else None
         if refusal is not None:
             raise LimitReachedError(refusal.clause)
@@ -132,13 +128,12 @@ class MemoryCalls:
         return sum(reported, NOTHING)
 
     def count_unread(self, event: Event) -> None:
-        """Count a call in an event that nobody reads any more."""
-        self._report(event)
-
-    def _report(self, event: Event) -> None:
-        if self.engine is not None:
+        """Count a call, and keep its event until it can be yielded."""
+        if (engine := self.engine) is not None:
+            if engine.reads is True:
+                engine.unwritten.append(event)
             try:
-                self.engine.note_memory_call(event)
+                engine.record.note(event)
             except LimitCheckError as error:  # which the memory would take for one of the model
                 self.error = error
         elif self.over:
@@ -166,7 +161,7 @@ class MemoryCalls:
             )
         else:
             event = OtherEvent(kind, dict(fields), at=self.at)
-        self._report(event)
+        self.count_unread(event)
 
     async def model_call(self, call: ModelCall, purpose: str) -> AsyncGenerator[Event, None]:
         """Make a model call; yield its events."""
@@ -174,7 +169,7 @@ class MemoryCalls:
         async with aclosing(call.events(cast("WorkContext", self))) as events:
             async for event in events:
                 if isinstance(event, ResponseStarted | UsageReported):
-                    self._report(event)
+                    self.count_unread(event)
                 yield event
 
     async def embed(self, embedder: Embedder, texts: Sequence[str]) -> Any:
@@ -188,33 +183,26 @@ class MemoryCalls:
             response_id=new_id("emb"),
         )
         name, call_id, at = embedder.name, request.response_id, request.at
-        self._report(ResponseStarted(call_id, name, EMBEDDING, at=at))
-        hooks, usage = self.hooks, Usage(model=name)  # of a call that is cancelled
-        paid: list[Usage] = []
+        self.count_unread(ResponseStarted(call_id, name, EMBEDDING, at=at))
+        hooks, paid = self.hooks, list[Usage]()
 
         async def send(request: EmbeddingRequest) -> tuple[Any, Usage]:
-            made = await _embed(request)
-            paid.append(made[1])
-            return made
+            made = await request.embedder.embed_with_usage(request.texts)
+            tokens, model = made.input_tokens, request.embedder.name
+            read = sum(map(count_tokens, request.texts)) if tokens is None else tokens
+            paid.append(Usage(read, cost=made.cost, model=model, estimated=tokens is None))
+            return made.vectors, paid[-1]
 
         try:
             if hooks is None or not (hooks.embedding or hooks.trace):
-                vectors, usage = await _embed(request)
-            else:
-                vectors, usage = await hooks.embed(request, send)
+                return (await send(request))[0]
+            vectors, usage = await hooks.embed(request, send)
+            paid.append(usage)
+            return vectors
         except Exception as error:  # of the embedder, or of a hook after it
-            failed = replace(failed_usage(None, error, said=False), model=name)
-            usage = paid[-1] if paid else failed
+            if not paid:
+                paid.append(replace(failed_usage(None, error, said=False), model=name))
             raise
         finally:
-            self._report(UsageReported(usage, call_id, None, EMBEDDING, at=at))
-        return vectors
-
-
-async def _embed(request: EmbeddingRequest) -> tuple[Any, Usage]:
-    """Return the vectors of texts, and what they used."""
-    made = await request.embedder.embed_with_usage(request.texts)
-    tokens = made.input_tokens
-    read = sum(map(count_tokens, request.texts)) if tokens is None else tokens
-    model = request.embedder.name
-    return made.vectors, Usage(read, cost=made.cost, model=model, estimated=tokens is None)
+            usage = paid[-1] if paid else Usage(model=name)  # of a call that is cancelled
+            self.count_unread(UsageReported(usage, call_id, None, EMBEDDING, at=at))

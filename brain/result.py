@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic
 
@@ -77,16 +77,10 @@ def empty_result(run_id: str, reason: StopReason, usage: Usage, answer: str = ""
 
 def as_result(stored: StoredResult, net: Net) -> Result[Any]:
     """Return the result of a run of ``net`` that a memory has stored."""
-    return Result(
-        answer=stored.answer,
-        output=net.restore_output(stored.output, stored.output_class),
-        stop_reason=StopReason(stored.stop_reason),
-        steps=stored.steps,
-        usage=Usage.of(stored.usage),
-        messages=stored.messages,
-        run_id=stored.run_id,
-        finish_reason=stored.finish_reason,
-        wake_at=stored.wake_at,
-        approvals=stored.approvals,
-        questions=stored.questions,
-    )
+    same = {field.name: getattr(stored, field.name) for field in fields(Result)}
+    changed = {
+        "output": net.restore_output(stored.output, stored.output_class),
+        "stop_reason": StopReason(stored.stop_reason),
+        "usage": Usage.of(stored.usage),
+    }
+    return Result(**(same | changed))

@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, InitVar, dataclass, field, replace
 from types import AsyncGeneratorType
 from typing import TYPE_CHECKING, Any, Generic, cast
 
 import anyio
 from anyio.abc import AsyncResource
 
-from agent_brain.branch_run import continue_counts
+from agent_brain.branches import continue_counts
 from agent_brain.common.aio import CLEANUP_SECONDS
 from agent_brain.common.errors import FinalError
 from agent_brain.common.ids import ids_of, new_id
 from agent_brain.common.slots import set_slots_directly
 from agent_brain.default_model import models_of_run
-from agent_brain.engine import (
-    Engine,
-    Reads,
-    drop_branches,
-    error_text,
-    no_state,
-)
+from agent_brain.engine import UNOBSERVED, Engine, Reads, drop_branches, error_text, no_state
 from agent_brain.errors import BrainUseError, ResumeError
 from agent_brain.human_input import Decisions
-from agent_brain.interruptible import Interrupted, Interruption, needs_scope
 from agent_brain.limits import CUT_SHORT, Limits, StopReason, waits_on
 from agent_brain.memories.base import Memory
 from agent_brain.memories.control import SUSPENDED
@@ -61,7 +54,7 @@ from agent_brain.states.events import (
 )
 from agent_brain.states.hooks import Hook, RunRequest
 from agent_brain.states.pipeline import RUN, Observation, Pipeline, hooks_of
-from agent_brain.steering import Steering
+from agent_brain.steering import Interrupted, Interruption, Steering, needs_scope
 from agent_brain.stuck import StuckPolicy
 from agent_brain.tool_sources import refresh
 from agent_brain.tools.base import BaseTool
@@ -95,84 +88,61 @@ class RunPlan:
     pauses: bool = False  # where calls may have taken effect before a crash
     trace: Callable[[Memory], CallTrace] | None = None  # makes what is told of every call
     tools: tuple[BaseTool, ...] = ()  # that the net has besides the memory
+    deps: object = None
 
 
 set_slots_directly(RunPlan)
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Run(AsyncResource, Generic[OutputT_co]):
     """A run in progress: ``async with brain.stream(task) as run: async for event in run: …``.
 
     The run continues only when the next event is requested.
     Leaving the ``async with`` block early ends it at once.
+
+    Attributes:
+        ended: Whether it has ended.
+        run_id: The ID of the run.
     """
 
-    __slots__ = (
-        "_began",
-        "_budget",
-        "_claim",
-        "_continues_at",
-        "_decisions",
-        "_deps",
-        "_engine",
-        "_events",
-        "_failed",
-        "_goal",
-        "_hooks",
-        "_interruption",
-        "_memory_calls",
-        "_observation",
-        "_observed_at",
-        "_out_of_time",
-        "_plan",
-        "_reads",
-        "_result",
-        "_said_before",
-        "_steering",
-        "_store_failed",
-        "ended",
-        "run_id",
-    )
+    _plan: RunPlan
+    _goal: Message | None
+    _decisions: Decisions = Decisions()  # noqa: RUF009 - frozen
+    _: KW_ONLY
+    reads: InitVar[Reads] = True
+    ended: bool = field(default=False, init=False)
+    run_id: str = field(default_factory=_new_run_id, init=False)
+    _reads: Reads = field(init=False)
+    _events: AsyncGenerator[Event, None] = field(init=False)
+    _steering: Steering | None = field(init=False)
+    _hooks: Pipeline | None = field(init=False)
+    _observation: Observation = UNOBSERVED  # of the hooks that observe runs
+    _observed_at: Position = NOWHERE
+    _budget: Budget = field(init=False)
+    _memory_calls: MemoryCalls = field(init=False)
+    _claim: Claim | None = None
+    _engine: Engine | None = None
+    _result: Result[OutputT_co] | None = None
+    _began: bool = False  # the memory holds it
+    _failed: bool = False
+    _said_before: Sequence[Message] = ()  # a partial answer that this run is to complete
+    _continues_at: int = 0  # the steps that were completed when it was resumed
+    _out_of_time: bool = False  # the time is up, and no scope was cancelled
+    _store_failed: bool = False  # for a run that this one is a part of
+    _interruption: Interruption = field(default_factory=Interruption)
 
-    def __init__(
-        self,
-        plan: RunPlan,
-        goal: Message | None,
-        decisions: Decisions = Decisions(),  # noqa: B008 - frozen
-        *,
-        reads: Reads = True,
-        deps: object = None,
-    ) -> None:
-        steered = reads is True
-        self._plan = plan
-        self._decisions = decisions
-        self._goal = goal
-        self._deps = deps
+    def __post_init__(self, reads: Reads) -> None:
+        plan, steered = self._plan, reads is True
+        self._reads = bool(plan.sources) or reads  # which are read again after each step
         self._steering = Steering() if steered else None
-        self._result: Result[OutputT_co] | None = None
-        self._began = False  # the memory holds it
-        self._failed = False
-        self._said_before: list[Message] = []  # a partial answer that this run is to complete
-        self._continues_at = 0  # the steps that were completed when it was resumed
-        self._out_of_time = False  # the time is up, and no scope was cancelled
-        self._store_failed = False  # for a run that this one is a part of
-        self._interruption = Interruption()
-        self._claim: Claim | None = None
-        self._budget = Budget(plan.limits)
-        self._engine: Engine | None = None
         trace = None if plan.trace is None else plan.trace(plan.memory)
-        hooked = plan.hooks or plan.net.hooks or trace is not None
-        self._hooks = hooks_of(plan.hooks, plan.net.hooks, trace=trace) if hooked else None
-        self._observation: Observation | None = None  # of the hooks that observe runs
-        self._observed_at = NOWHERE
-        self.ended = False
-        self.run_id = _new_run_id()
+        self._hooks = hooks_of(plan.hooks, plan.net.hooks, trace=trace)
+        self._budget = Budget(plan.limits)
         self._memory_calls = MemoryCalls(
             plan.memory, self._hooks, Position(self.run_id), self._budget, listens=steered
         )
-        self._reads: Reads = bool(plan.sources) or reads  # which are read again after each step
-        timed = plan.limits.timeout is not None
-        in_scopes = self._reads is not False and (timed or (steered and needs_scope()))
+        in_scopes = plan.limits.timeout is not None or (steered and needs_scope())
         self._events = self._drive_in_scopes() if in_scopes else self._drive(noting=steered)
 
     @property
@@ -269,16 +239,8 @@ class Run(AsyncResource, Generic[OutputT_co]):
 
     async def to_end(self) -> Result[OutputT_co]:
         """Run to the end and return the result; for a run whose events nobody reads."""
-        timeout = self._plan.limits.timeout
-        if timeout is not None and self._reads is False:
-            await self._load_models()
-            deadline = anyio.current_time() + timeout
-            with anyio.CancelScope(deadline=deadline) as self._interruption.scope:
-                async for _ in self._events:
-                    pass
-        else:
-            async for _ in self._events:
-                pass
+        async for _ in self._events:
+            pass
         return self.result
 
     def note_store_failure(self, error: FinalError) -> None:
@@ -303,7 +265,7 @@ class Run(AsyncResource, Generic[OutputT_co]):
         self._budget.started = anyio.current_time()
         claim = self._claim = await Claim.take(memory)
         self._plan.on_result(None)
-        memory.deps = self._deps
+        memory.deps = self._plan.deps
         set_run_work(claim.memories, self._memory_calls)
         tools: ExitStack | None = None  # it has a deque, which is large
         try:
@@ -334,13 +296,11 @@ class Run(AsyncResource, Generic[OutputT_co]):
                 finally:
                     await steps.aclose()
                 await self._finish(engine.reason or StopReason.DONE)
-            if self._observation is not None:
-                await self._observation.end(self._result)
+            await self._observation.end(self._result)
             if noting:
                 await interruption.take_back()
             if self._reads is True:
-                of_step = [] if engine is None else engine.unwritten  # which is written now
-                for event in (*of_step, *self._memory_calls.events, self._finished_event()):
+                for event in (*self._memory_calls.events, self._finished_event()):
                     yield event
         except BaseException as error:
             last = await self._ended_by(error)
@@ -371,16 +331,14 @@ class Run(AsyncResource, Generic[OutputT_co]):
         if isinstance(error, Exception) and not left and not too_late:
             self._failed = True
             await self._cut_short(StopReason.FAILED, error)
-            if self._observation is not None:
-                await self._observation.fail(error)
+            await self._observation.fail(error)
             return RunFailed(error, at=self._position())
         if self._result is None:
             out_of_time = self._out_of_time or interruption.timed_out
             timed_out = out_of_time and not interruption.asked
             reason = StopReason.TIMEOUT if timed_out else StopReason.CANCELLED
             await self._cut_short(reason, error)
-        if self._observation is not None:
-            await self._observation.end(self._result, cut=True)
+        await self._observation.end(self._result, cut=True)
         return self._finished_event() if interrupted or too_late else None
 
     async def _load_models(self) -> None:
@@ -440,7 +398,7 @@ class Run(AsyncResource, Generic[OutputT_co]):
             await undo_half_a_step(memory)  # first: what hooks write is not part of it
         if self._hooks is not None:
             await self._tell_start(self._hooks)
-            self._memory_calls.begin(self._observed_at)
+            self._memory_calls.start = self._observed_at
         over = False
         if self._goal is None:
             over = await self._continue(memory)
@@ -492,10 +450,7 @@ class Run(AsyncResource, Generic[OutputT_co]):
         step = 0 if self._goal is not None else control.step
         self._observed_at = Position(run_id, step)
         request = RunRequest(
-            goal=self._goal,
-            net=self._plan.net.name,
-            at=self._observed_at,
-            memory=self._plan.memory,
+            goal=self._goal, net=self._plan.net.name, at=self._observed_at, memory=self._plan.memory
         )
         self._observation = Observation(RUN, hooks.run, request)
         await self._observation.begin()
@@ -504,15 +459,9 @@ class Run(AsyncResource, Generic[OutputT_co]):
         """Continue the run in ``memory``; return whether it had already ended."""
         control = memory.control
         if control.run_id is None or control.state is None:
-            raise ResumeError(
-                f"There is no run to resume {_place(memory)}: it was never started, or what it "
-                "waited for was taken away. Call run(task) to start one"
-            )
+            raise _no_run(memory, "it was never started, or what it waited for was taken away")
         if not await memory.goal():
-            raise ResumeError(
-                f"There is no run to resume {_place(memory)}: its goal was removed. Call run(task) "
-                "to start one"
-            )
+            raise _no_run(memory, "its goal was removed")
         if self._plan.net.find(control.state) is None:
             raise ResumeError(no_state(self._plan.net, control.state))
         asked = control.human_requests
@@ -540,15 +489,15 @@ class Run(AsyncResource, Generic[OutputT_co]):
         return False
 
     async def _finish(self, reason: StopReason) -> None:
-        control = self._plan.memory.control
+        memory = self._plan.memory
+        control = memory.control
         if self._engine is not None and reason not in SUSPENDED:
-            unfinished = self._engine.record.report.unfinished
-            partial = await self._engine.partial_answer() if unfinished else None
-            if partial is not None:
-                await self._add([partial])
-            elif self._said_before and control.moves == self._continues_at:  # nothing was added
-                kept = [each.model_copy(update={"id": new_id("msg")}) for each in self._said_before]
-                await self._add(kept)
+            added = await self._engine.partial_answer()
+            if not added and control.moves == self._continues_at:  # the partial answer still holds
+                said = self._said_before
+                added = [each.model_copy(update={"id": new_id("msg")}) for each in said]
+            if added:  # written with the end of the run
+                await work_here(self._memory_calls, memory.update(added), in_step=True)
         control.stop(
             reason.value,
             seconds=self._budget.seconds(),
@@ -561,13 +510,8 @@ class Run(AsyncResource, Generic[OutputT_co]):
         control.ended.pop("", None)
         if result.answer != answer_of(result.messages):
             control.ended[""] = result.answer
-        await self._plan.memory.checkpoint()
+        await memory.checkpoint()
         self._set_result(result)
-
-    async def _add(self, messages: list[Message]) -> None:
-        """Add messages, which are written with the end of the run."""
-        adding = self._plan.memory.update(messages)
-        await work_here(self._memory_calls, adding, in_step=True)
 
     def _set_result(self, result: Result[OutputT_co] | None) -> None:
         self._result = result
@@ -654,8 +598,7 @@ def text_only(event: Event) -> bool:
     return type(event) is TextDelta and not event.thought and bool(event.text)
 
 
-def _place(memory: Memory) -> str:
-    if memory.session is None:
-        return "on this memory"
+def _no_run(memory: Memory, why: str) -> ResumeError:
     whose = "" if memory.tenant is None else f" of {memory.tenant!r}"
-    return f"in session {memory.session!r}{whose}"
+    place = "on this memory" if memory.session is None else f"in session {memory.session!r}{whose}"
+    return ResumeError(f"There is no run to resume {place}: {why}. Call run(task) to start one")

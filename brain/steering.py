@@ -1,14 +1,21 @@
-"""What is asked of a run in progress: to stop, and to read messages."""
+"""What is asked of a run in progress: to stop, to read messages, and to end what it waits for."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import anyio
 
-from agent_brain.common.aio import CLEANUP_SECONDS
+from agent_brain.common.aio import CLEANUP_SECONDS, in_trio
 from agent_brain.errors import BrainUseError
 from agent_brain.limits import StopReason
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message, Role, as_message
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+    from types import AsyncGeneratorType
 
 
 class Steering:
@@ -16,27 +23,30 @@ class Steering:
 
     Attributes:
         unread: Messages that are not in the memory yet, in the order of arrival.
+
+    Args:
+        run: The requests to the run, for a branch of it on a memory of its own: it is paused with
+            the run, and reads nothing.
     """
 
-    __slots__ = ("_stopping", "unread")
+    __slots__ = ("_run", "_stopping", "unread")
 
-    def __init__(self) -> None:
+    def __init__(self, run: Steering | None = None) -> None:
+        self._run = run
         self._stopping: StopReason | None = None
         self.unread: list[Message] = []
 
     @property
     def stopping(self) -> StopReason | None:
         """Why the run is to stop after the current step: it is stopped or paused."""
-        return self._stopping
+        if self._run is None:
+            return self._stopping
+        return StopReason.PAUSED if self._run.stopping is StopReason.PAUSED else None
 
     def stop(self, reason: StopReason) -> None:
         """Ask the run to stop after the current step; a pause does not replace a stop."""
         if self._stopping is None or reason is StopReason.STOPPED:
             self._stopping = reason
-
-    def for_branch(self) -> Steering:
-        """Return the requests as a branch with a memory of its own carries them out."""
-        return BranchSteering(self)
 
     def send(self, message: str | Message) -> None:
         """Add a message of the user.
@@ -69,20 +79,104 @@ class Steering:
         return received
 
 
-class BranchSteering(Steering):
-    """The requests to a run in a branch of it: it is paused with the run, and reads nothing.
+class Interrupted(BaseException):
+    """Raised in a run that was interrupted while its consumer worked."""
 
-    Args:
-        run: The requests to the run.
+
+class Interruption:
+    """Ends what a run waits for.
+
+    With a cancel scope around each wait, if there is one; else by cancelling the task that waits,
+    as ``asyncio.timeout`` does, which costs next to nothing for items that are ready.
+
+    Attributes:
+        asked: Whether :meth:`ask` was called.
+        ending: Whether the run is being ended: the task then waits only for what must be finished.
+        scope: The cancel scope of the current wait, or of the last one.
     """
 
-    __slots__ = ("_run",)
+    __slots__ = ("_before", "_cancelled", "_current_task", "_task", "asked", "ending", "scope")
 
-    def __init__(self, run: Steering) -> None:
-        super().__init__()
-        self._run = run
+    def __init__(self) -> None:
+        self.asked = False
+        self.ending = False
+        self.scope: anyio.CancelScope | None = None
+        self._task: asyncio.Task[Any] | None = None
+        self._before = 0  # cancellations of the task that are older than the run
+        self._cancelled = False  # the task, which has not noticed yet
+        self._current_task: Callable[[], asyncio.Task[Any] | None] | None = None
 
     @property
-    def stopping(self) -> StopReason | None:
-        """Why the branch is to stop after its current step."""
-        return StopReason.PAUSED if self._run.stopping is StopReason.PAUSED else None
+    def timed_out(self) -> bool:
+        """Whether the deadline of the scope has passed."""
+        return not self.asked and self.scope is not None and self.scope.cancel_called
+
+    def ask(self, events: AsyncGeneratorType[Any, None]) -> None:
+        """End the wait for the next of ``events``, if somebody waits; call it on the event loop."""
+        if self.asked:
+            return
+        self.asked = True
+        if self.scope is not None:
+            self.scope.cancel()
+        elif self._task is not None and events.ag_running and not self.ending:
+            self._cancelled = self._task.cancel()
+
+    def note_task(self) -> None:
+        """Note the task that waits for the next event; for runs without scopes.
+
+        Raises:
+            Interrupted: The run was interrupted meanwhile.
+        """
+        if self._current_task is None:
+            from asyncio.tasks import current_task  # here, as programs on trio do not import it
+
+            self._current_task = current_task
+        if self.asked:
+            raise Interrupted
+        task = self._current_task()
+        if task is not self._task:
+            self._task, self._before = task, 0 if task is None else task.cancelling()
+
+    async def explains(self, error: BaseException) -> bool:
+        """Return whether ``error`` comes from the interruption, and from nothing else."""
+        if isinstance(error, Interrupted):
+            await self.take_back()
+            return True
+        if self._cancelled:
+            from asyncio import CancelledError
+
+            if isinstance(error, CancelledError):  # the task has noticed
+                return not self._uncancel()
+        await self.take_back()
+        return False
+
+    async def take_back(self) -> None:
+        """Take back the cancellation of the task, if it has not noticed.
+
+        Before Python 3.13 ``uncancel()`` alone leaves the task to be cancelled where it waits next.
+        """
+        if not self._cancelled or self._uncancel():
+            return
+        try:
+            await anyio.lowlevel.cancel_shielded_checkpoint()
+        except BaseException:
+            if self._task is None or self._task.cancelling() > self._before:  # by somebody else
+                raise
+
+    def _uncancel(self) -> bool:
+        """Withdraw the cancellation from the task; return whether somebody else cancelled it."""
+        self._cancelled = False
+        return self._task is not None and self._task.uncancel() > self._before
+
+
+def needs_scope() -> bool:
+    """Return whether a wait can only be ended by a cancel scope: everywhere but on asyncio."""
+    if in_trio():
+        return True
+    from asyncio.events import get_running_loop
+
+    try:
+        get_running_loop()
+    except RuntimeError:
+        return True
+    return False

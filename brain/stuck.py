@@ -9,20 +9,27 @@ count.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from zlib import crc32
 
+from agent_brain.common.secrets import get_logger
+from agent_brain.common.text import to_text
 from agent_brain.common.values import is_amount, is_count
 from agent_brain.errors import BrainDefinitionError
+from agent_brain.memories.base import Memory
 from agent_brain.memories.control import Control
-from agent_brain.states.events import ActionFinished
+from agent_brain.memories.runs.work import EMBEDDING
 from agent_brain.tools.base import BaseTool
 
 if TYPE_CHECKING:
     from agent_brain.memories.embedders import EmbedderLike
+    from agent_brain.recorder import StepReport
+
+log = get_logger(__name__)
 
 HINT = (
     "You are going in circles: {reason}. Doing it again will not change anything. Try something "
@@ -141,27 +148,40 @@ _WHAT = {"t": "the same was said", "e": "the same error was raised"}
 _COUNTER = re.compile(r"\(\s*\d+\s*\)|#\s*\d+|\b(?:attempt|try|retry|time)\s+\d+")
 
 
-def fingerprint(
-    state: str,
-    finished: Sequence[ActionFinished],
-    text: Sequence[str],
-    *,
-    heard: Sequence[str] = (),
-    asked: bool,
-    tools: Mapping[str, BaseTool],
-    error: Exception | None = None,
+async def fingerprint(
+    state: str, report: StepReport, memory: Memory, said: Paraphrases | None
+) -> str | None:
+    """Return the fingerprint of a step; None if nothing in it counts.
+
+    It is that of an earlier step which said nearly the same, if that is looked for.
+
+    Args:
+        state: Name of the state.
+        report: What it has reported.
+        memory: The memory of the run.
+        said: What earlier steps have said; None if paraphrases do not count.
+    """
+    asked = memory.control.human_requests
+    heard = () if asked is None else [*map(to_text, asked.answers.values())]
+    mark = _digest(state, report, heard, memory.available_tools)
+    if said is None or mark is None or report.finished or report.error:
+        return mark
+    text = "".join(report.said or report.thought)
+    return await said.mark(mark, [state, *heard], text, memory)
+
+
+def _digest(
+    state: str, report: StepReport, heard: Sequence[str], tools: Mapping[str, BaseTool]
 ) -> str | None:
     """Return a digest of what a step did; None if nothing in it counts.
 
     Args:
         state: Name of the state.
-        finished: The calls that ended in the step.
-        text: What it said, in pieces; if nothing, its thoughts.
+        report: What it has reported. If it requested tool calls, their results are compared.
         heard: What a person answered to its questions.
-        asked: It requested tool calls; their results are compared instead.
         tools: The tools by name, some of which are repeatable.
-        error: What the state raised, if the net has an edge for its errors.
     """
+    error, finished, text = report.error, report.finished, report.said or report.thought
     if error is not None:
         raised = _plain("".join((*text, "\0", type(error).__name__, ": ", str(error))))
         kind, told = "e", f"{state}\0{raised}"
@@ -178,7 +198,7 @@ def fingerprint(
             done.sort()  # calls that run at once end in any order
         kind, told = "d", "\0".join(chain.from_iterable(done))
     else:
-        said = "" if asked else _plain("".join(text))
+        said = "" if report.requested else _plain("".join(text))
         kind, told = "t", "\0".join((state, said, *heard)) if said else ""
     data = told.encode("utf-8", "surrogatepass")
     # a false alarm needs several collisions in a row
@@ -193,3 +213,68 @@ def _plain_args(args: Mapping[str, object]) -> str:
 def _plain(text: str) -> str:
     """Return ``text`` without case, white space and counters; other numbers may be pages."""
     return _COUNTER.sub("#", " ".join(text.casefold().split()))
+
+
+@dataclass(slots=True)
+class _Said:
+    mark: str
+    about: Sequence[str]
+    text: str
+    vector: Any = None  # or its words
+
+
+class Paraphrases:
+    """The last texts of a run: what says nearly the same as one of them gets its fingerprint.
+
+    Texts are compared from the second one on, so a run that answers at once embeds nothing.
+
+    Args:
+        policy: From when on texts count as equal, and what embeds them.
+    """
+
+    def __init__(self, policy: StuckPolicy) -> None:
+        self._embedder: Any = policy.embedder  # which the policy has made an Embedder
+        self._similar = policy.similar or 1
+        self._said: deque[_Said] = deque(maxlen=policy.threshold * policy.max_cycle)
+
+    async def mark(self, mark: str, about: Sequence[str], text: str, memory: Memory) -> str:
+        """Return the fingerprint of a step that says nearly the same, or its own.
+
+        Args:
+            mark: Its own fingerprint.
+            about: Its state, and what a person answered; other steps are not compared.
+            text: What it says.
+            memory: The memory of the run.
+        """
+        others = [said for said in self._said if said.about == about]
+        said = _Said(mark, about, text)
+        self._said.append(said)
+        if not others or any(other.mark == mark for other in others):
+            return mark
+        try:
+            await self._read([each for each in (*others, said) if each.vector is None], memory)
+        except Exception as error:
+            log.warning("Texts are compared as they are, as they could not be embedded: %s", error)
+            return mark
+        likeness, best = max((_likeness(other, said), other.mark) for other in others)
+        said.mark = best if likeness >= self._similar else mark
+        return said.mark
+
+    async def _read(self, texts: Sequence[_Said], memory: Memory) -> None:
+        from agent_brain.memories.embedders.base import embed_all
+        from agent_brain.memories.recall.tokenizer import runs, terms
+
+        vectors: Iterable[Any] = (frozenset(terms(runs(said.text))) for said in texts)
+        if self._embedder is not None:
+            with memory.work_for(EMBEDDING):
+                vectors = await embed_all(self._embedder, [said.text for said in texts])
+        for said, vector in zip(texts, vectors, strict=True):
+            said.vector = vector
+
+
+def _likeness(one: _Said, other: _Said) -> float:
+    """Return the cosine of two vectors, or the share of words that both texts have."""
+    a, b = one.vector, other.vector
+    if isinstance(a, frozenset):
+        return len(a & b) / (len(a | b) or 1)
+    return float(a @ b) / (float((a @ a) * (b @ b)) ** 0.5 or 1)

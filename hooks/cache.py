@@ -16,7 +16,7 @@ from agent_brain.common.aio import maybe_await
 from agent_brain.common.ids import new_id
 from agent_brain.common.secrets import get_logger
 from agent_brain.common.text import clean_json, to_compact_json
-from agent_brain.common.values import check_count, takes
+from agent_brain.common.values import check_count, check_function
 from agent_brain.errors import BrainDefinitionError
 from agent_brain.memories.base import Memory
 from agent_brain.memories.trace.recorded_call import RecordedCall
@@ -130,8 +130,7 @@ class CallCache(Hook):
             raise BrainDefinitionError(f"store={store!r}: give an object with get and set")
         if not isinstance(lifetime, timedelta) or lifetime <= timedelta():
             raise BrainDefinitionError(f"lifetime={lifetime!r}: give a timedelta above 0")
-        if not takes(who, "request"):
-            raise BrainDefinitionError(f"who={who!r}: give a function of a request")
+        check_function(BrainDefinitionError, "who", who, "request")
         self._models, self._tools = _patterns("models", models), _patterns("tools", tools)
         self._store: CacheStore = RamStore() if store is None else store
         self._seconds = lifetime.total_seconds()

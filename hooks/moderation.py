@@ -158,11 +158,7 @@ class Moderation(Hook):
         if self._instead is None or for_data or request.purpose is not None:
             raise Refused(f"What the {whose} said was refused by moderation: {reason}")
         return replace(
-            response,
-            text=self._instead,
-            actions=(),
-            thoughts="",
-            finish_reason="refusal",
+            response, text=self._instead, actions=(), thoughts="", finish_reason="refusal"
         )
 
 

@@ -120,7 +120,8 @@ class RateLimits(Hook):
                 if not isinstance(rate, Rate):
                     raise BrainDefinitionError(f"{option}={{{name!r}: {rate!r}}}: give a Rate")
         self._gates: dict[tuple[str, str], Gate] = {}
-        self._calls: dict[Position | str, dict[str, Call]] = {}  # by the step or run they are of
+        self._models: dict[str, Call] = {}  # calls of models, by the IDs of their responses
+        self._calls: dict[Position, dict[str, Call]] = {}  # of tools, by the step they are of
 
     def _gate(self, option: Literal["models", "tools"], name: str) -> Gate:
         if (option, name) not in self._gates:
@@ -129,19 +130,58 @@ class RateLimits(Hook):
             self._gates.setdefault((option, name), Gate(rate))
         return self._gates[option, name]
 
-    # Hooks are not told of calls that are cancelled: these end with their step, or with the run.
+    # Calls of models
 
-    def before_run(self, request: RunRequest) -> None:
-        """Begin to note the calls of a run."""
-        self._calls[request.run_id] = {}
+    async def stream_model_call(
+        self, request: ModelRequest, pieces: AsyncIterator[Any]
+    ) -> AsyncGenerator[Any, None]:
+        """Wait until calls of the model may go, and let others continue at the end of this one."""
+        usage: Usage | None = None
+        call_id = request.response_id
+        call = self._models[call_id] = Call()
+        try:
+            async with closing(pieces):
+                if (waiting := self._enter_model(request)) is not None:
+                    await waiting
+                async for piece in pieces:
+                    if isinstance(piece, Usage):
+                        usage = piece if usage is None else usage.followed_by(piece)
+                    yield piece
+            for gate, turn in call.gates.items():
+                gate.pace.answer(call_id)
+                if turn is not None and usage is not None:
+                    gate.tokens.correct(turn, usage.total_tokens)
+        except Exception as error:
+            if call.attempted is None:
+                self.on_attempt_error(request, error)
+            raise
+        finally:
+            self._models.pop(call_id, None)
+            self._leave(call_id, call)
 
-    def after_run(self, request: RunRequest, result: object) -> None:
-        """End what is left."""
-        self._end(request.run_id)
+    def _enter_model(self, request: ModelRequest) -> Awaitable[None] | None:
+        gate = self._gate("models", request.model)
+        tokens = request_tokens(request.messages, request.tools) if gate.limited else 0
+        return self._enter(gate, self._models, request.response_id, tokens)
 
-    def on_run_error(self, request: RunRequest, error: Exception) -> None:
-        """End what is left."""
-        self._end(request.run_id)
+    def before_attempt(self, request: ModelRequest) -> Awaitable[None] | None:
+        """Wait again before another request, or for another model."""
+        gate = self._gate("models", request.model)
+        if (call := self._models.get(request.response_id)) is None:
+            return None
+        first = call.attempted is None and gate in call.gates
+        call.attempted = gate
+        return None if first else self._enter_model(request)
+
+    def on_attempt_error(self, request: ModelRequest, error: Exception) -> None:
+        """Let all calls of the model wait, if the provider says so."""
+        pace = self._gate("models", request.model).pace
+        if isinstance(error, LLMRateLimitError):
+            pace.refuse(request.response_id, requested_wait(error.__cause__ or error))
+        else:
+            pace.leave(request.response_id)
+
+    # Calls of tools. Hooks are not told of those that are cancelled: these end with their step.
 
     def before_state(self, request: StateRequest) -> None:
         """Begin to note the calls of a step."""
@@ -155,92 +195,24 @@ class RateLimits(Hook):
         """End what is left."""
         self._end(request.at)
 
-    def _end(self, place: Position | str) -> None:
-        for call_id, call in self._calls.pop(place, {}).items():
+    def _end(self, step: Position) -> None:
+        for call_id, call in self._calls.pop(step, {}).items():
             self._leave(call_id, call)
-
-    def _open_calls(self, request: HookRequest) -> dict[str, Call] | None:
-        """Return the calls of the step, or of the run; None if both have ended."""
-        return self._calls.get(request.at, self._calls.get(request.run_id))
-
-    # Calls of models
-
-    async def stream_model_call(
-        self, request: ModelRequest, pieces: AsyncIterator[Any]
-    ) -> AsyncGenerator[Any, None]:
-        """Wait until calls of the model may go, and let others continue at the end of this one."""
-        usage: Usage | None = None
-        async with closing(pieces):
-            if (waiting := self._enter_model(request)) is not None:
-                await waiting
-            async for piece in pieces:
-                if isinstance(piece, Usage):
-                    usage = piece if usage is None else usage.followed_by(piece)
-                yield piece
-        self._end_call(request, usage)
-
-    def _enter_model(self, request: ModelRequest) -> Awaitable[None] | None:
-        gate = self._gate("models", request.model)
-        tokens = request_tokens(request.messages, request.tools) if gate.limited else 0
-        return self._enter(gate, request, request.response_id, tokens)
-
-    def before_attempt(self, request: ModelRequest) -> Awaitable[None] | None:
-        """Wait again before another request, or for another model."""
-        gate = self._gate("models", request.model)
-        call = (self._open_calls(request) or {}).get(request.response_id)
-        if call is None:
-            return None
-        first = call.attempted is None and gate in call.gates
-        call.attempted = gate
-        return None if first else self._enter_model(request)
-
-    def after_model_call(self, request: ModelRequest, response: ModelResponse) -> None:
-        """Let other calls of the model continue, if a hook has answered an error of this one."""
-        self._end_call(request, response.usage)
-
-    def _end_call(self, request: ModelRequest, usage: Usage | None) -> None:
-        call = (self._open_calls(request) or {}).pop(request.response_id, None)
-        if call is None:
-            return
-        for gate, turn in call.gates.items():
-            gate.pace.answer(request.response_id)
-            if turn is not None and usage is not None:
-                gate.tokens.correct(turn, usage.total_tokens)
-        self._leave(request.response_id, call)
-
-    def on_attempt_error(self, request: ModelRequest, error: Exception) -> None:
-        """Let all calls of the model wait, if the provider says so."""
-        pace = self._gate("models", request.model).pace
-        if isinstance(error, LLMRateLimitError):
-            pace.refuse(request.response_id, requested_wait(error.__cause__ or error))
-        else:
-            pace.leave(request.response_id)
-
-    def on_model_error(self, request: ModelRequest, error: Exception) -> None:
-        """Let all calls of the model wait, if it says so and its attempts have not."""
-        call = (self._open_calls(request) or {}).pop(request.response_id, None)
-        if call is None or call.attempted is None:
-            self.on_attempt_error(request, error)
-        if call is not None:
-            self._leave(request.response_id, call)
-
-    # Calls of tools
 
     def before_tool_call(self, request: ToolRequest) -> Awaitable[None] | None:
         """Wait until the tool may be called."""
         gate = self._gate("tools", request.action.name)
-        return self._enter(gate, request, request.action.id) if gate.limited else None
+        calls, call_id = self._calls.get(request.at), request.action.id
+        return self._enter(gate, calls, call_id) if gate.limited else None
 
     def after_tool_call(self, request: ToolRequest, response: ToolResponse) -> None:
         """Let other calls of the tool continue."""
-        call = (self._open_calls(request) or {}).pop(request.action.id, None)
-        if call is not None:
-            self._leave(request.action.id, call)
+        calls, call_id = self._calls.get(request.at, {}), request.action.id
+        self._leave(call_id, calls.pop(call_id, Call()))
 
     def _enter(
-        self, gate: Gate, request: HookRequest, call_id: str, tokens: int = 1
+        self, gate: Gate, calls: dict[str, Call] | None, call_id: str, tokens: int = 1
     ) -> Awaitable[None] | None:
-        calls = self._open_calls(request)
         if gate.limited or not gate.pace.is_open:
             return self._wait(gate, calls, call_id, tokens)
         if calls is not None:

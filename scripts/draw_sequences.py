@@ -44,7 +44,7 @@ MESSAGE = (
     Call(1, 3, "the engine runs it, hooks around"),
     Call(3, 1, "pieces → TextDelta, ActionRequested"),
     Call(2, 5, "update([message]), request_calls(): held"),
-    Call(1, 2, "next_state(): decision.py → ActionState"),
+    Call(1, 2, "next_state(): engine.py → ActionState"),
     Call(2, 1, "yield ToolRound: tool_round.py"),
     Call(1, 5, "begin_calls(), record()"),
     Call(5, 6, "append: the step, calls begun", writes=True),

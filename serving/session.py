@@ -22,7 +22,7 @@ from agent_brain.memories.store.filters import forgettable
 from agent_brain.memories.store.session import Session as StoredSession
 from agent_brain.memories.stored import StoredMemory
 from agent_brain.memories.wrapper import WrappingMemory, offers
-from agent_brain.one_run import RunOptions
+from agent_brain.options import RunOptions
 from agent_brain.run import Run
 from agent_brain.serving.catalog import SessionInfo, nobody_runs
 from agent_brain.serving.event_log import EventLog, LogReader

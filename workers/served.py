@@ -22,7 +22,7 @@ from agent_brain.errors import (
 )
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
-from agent_brain.one_run import RunOptions
+from agent_brain.options import RunOptions
 from agent_brain.result import Result
 from agent_brain.run import Run
 from agent_brain.serving.session import Session

@@ -14,17 +14,17 @@ from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
 from agent_brain.memories.tool_search import ToolSearch
 from agent_brain.nets.net import Net
-from agent_brain.recording.events import ReplayedEvents
 from agent_brain.recording.player import Difference, Player, written
-from agent_brain.recording.reading import read_run
-from agent_brain.recording.run import RecordedRun
+from agent_brain.recording.run import RecordedRun, read_run
 from agent_brain.result import Result
 from agent_brain.run import Run, RunPlan, to_nobody
-from agent_brain.states.events import Event, Position
 from agent_brain.states.models.call_data import RequestReader, describe_request, hide_secrets
+from agent_brain.states.events import Event, Position, RunStarted
 from agent_brain.states.models.interception import without_real_calls
 from agent_brain.tools.wake import ahead_of_time
 
+OF_CALLS = ("action_started", "action_finished", "tool_progress")
+ASKING = ("approval_requested", "input_requested")
 UNLIMITED = Limits(
     max_steps=None, max_tokens=None, max_cost=None, max_tool_calls=None, timeout=None
 )
@@ -77,11 +77,11 @@ class Replay:
         }
 
 
-async def replay_run(plan: RunPlan, run_id: str | None, deps: object) -> Replay:
+async def replay_run(plan: RunPlan, run_id: str | None) -> Replay:
     """Replay a run of the memory of ``plan``; see :meth:`Brain.replay`."""
     recorded, start = await read_run(plan.memory, run_id)
     async with start as memory:
-        replaying = _Replaying(plan, recorded, memory, deps)
+        replaying = _Replaying(plan, recorded, memory)
         with without_real_calls("no model is asked in a replay: only calls of states are recorded"):
             difference = await replaying.run()
     return Replay(
@@ -91,18 +91,17 @@ async def replay_run(plan: RunPlan, run_id: str | None, deps: object) -> Replay:
         replaying.states,
         recorded.ended,
         recorded.traced,
-        replaying.events.as_one_run(recorded.goal, plan.net.name),
+        replaying.events_of_one_run(),
     )
 
 
 class _Replaying:
     """A replay in progress."""
 
-    def __init__(self, plan: RunPlan, recorded: RecordedRun, memory: Memory, deps: object) -> None:
+    def __init__(self, plan: RunPlan, recorded: RecordedRun, memory: Memory) -> None:
         self._recorded = recorded
         self._net: Net = plan.net
         self._memory = memory
-        self._deps = deps
         self.player = Player(recorded)
         self.states: list[str] = []
         own = dict(memory.available_tools)
@@ -121,7 +120,8 @@ class _Replaying:
             trace=lambda _: self.player,
             tools=(*self.player.tools(plan.tools),),
         )
-        self.events = ReplayedEvents()
+        self._events: list[Event] = []
+        self._step = 0  # where those of the current step begin
         self._error: Exception | None = None
         self._at = Position()  # of the state that was entered last
 
@@ -140,6 +140,7 @@ class _Replaying:
                 following = self._following(result)
                 if following is None:
                     break
+                self._drop_end(result)
                 ahead.to = result.wake_at
                 result = await self._drive(*following)
         if player.difference is not None or player.at_end:
@@ -148,12 +149,11 @@ class _Replaying:
 
     async def _drive(self, decisions: Decisions, plan: RunPlan) -> Result[Any] | None:
         """Run until the run stops, or differs; return its result, if it has one."""
-        run = Run[Any](plan, None, decisions, deps=self._deps)
+        run = Run[Any](plan, None, decisions)
         self._send(run, self._memory.control.moves)
         try:
             async with run:
                 async for event in run:
-                    self.events.add(event)
                     self._check(event, run)
                     if self.player.stopped:
                         return None
@@ -169,6 +169,10 @@ class _Replaying:
 
     def _check(self, event: Event, run: Run[Any]) -> None:
         moves, recorded = self._memory.control.moves, self._recorded
+        if event.kind == "state_entered" and not event.path:
+            self._step = len(self._events)
+        if event.kind != "run_started":
+            self._events.append(event)
         if event.kind == "state_exited" and not event.path:
             self._send(run, moves)
         if event.kind != "state_entered":
@@ -202,6 +206,25 @@ class _Replaying:
         if over or result.stop_reason == recorded.stop_reason:
             return None
         return Decisions(), replace(self._plan, limits=UNLIMITED)  # it was resumed with others
+
+    def _drop_end(self, result: Result[Any]) -> None:
+        """Drop the event that the run has stopped, and what its last step did in vain.
+
+        A step that waited for a person is repeated when the run is resumed: of what happened
+        before, only the calls count.
+        """
+        del self._events[-1]
+        if result.stop_reason in WAITING:
+            step = self._events[self._step :]
+            self._events[self._step :] = [event for event in step if event.kind in OF_CALLS]
+
+    def events_of_one_run(self) -> list[Event]:
+        """Return the events as those of a run that did not stop in between."""
+        if not self._events:
+            return []
+        goal, at = self._recorded.goal, Position(self._events[0].at.run_id, 0)
+        start = RunStarted(goal, self._net.name, resumed=False, at=at)
+        return [start, *(event for event in self._events if event.kind not in ASKING)]
 
     def _end(self, result: Result[Any] | None) -> Difference | None:
         """Compare how both runs have ended."""

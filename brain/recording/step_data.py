@@ -15,6 +15,7 @@ from agent_brain.memories.store.events import MESSAGES
 from agent_brain.memories.store.session import Session as StoredSession
 from agent_brain.memories.store.session import below, branch_key, branch_place
 from agent_brain.recording.places import Place, Places, kind_of, parts_of_run, place_of
+from agent_brain.recording.run import waiting_calls
 
 BRIEF = 300  # characters of a text in a list
 LATEST = 5  # messages as of a step
@@ -114,12 +115,16 @@ async def _latest(part: Part, stored: StoredSession) -> list[Message]:
         return []
     parts = await parts_of_run(stored.journal, stored.key, step.number)
     found: dict[str, Entry] = {}
+    gone: set[str] = set()
     for each in parts:
         undone = each.undone
         found |= {_data(entry)["id"]: entry for entry in _said(each) if entry.seq not in undone}
-    for name in (name for each in parts for name in _removed(each)):
-        found.pop(name, None)
-    entries = [*found.values()]  # a message is decoded only if it is shown
+        for entry in each.entries:
+            removed = entry.data if entry.kind in ("delete", "forget") else None
+            for name in removed if isinstance(removed, list) else ():
+                gone.add(str(name))
+    # a message is decoded only if it is shown
+    entries = [entry for name, entry in found.items() if name not in gone]
     goal = [entry for entry in entries if _data(entry).get("role") == "user"][:1]
     newest = [entry for entry in entries[-LATEST:] if entry not in goal]
     return [message_of(entry) for entry in (*goal, *newest)]
@@ -127,12 +132,6 @@ async def _latest(part: Part, stored: StoredSession) -> list[Message]:
 
 def _data(entry: Entry) -> dict[str, Any]:
     return cast("dict[str, Any]", entry.data)
-
-
-def _removed(part: Part) -> Iterator[str]:
-    for entry in part.entries:
-        if entry.kind in ("delete", "forget") and isinstance(entry.data, list):
-            yield from map(str, entry.data)
 
 
 def _time(part: Part) -> str | None:
@@ -216,8 +215,7 @@ def _finish(call: dict[str, Any], result: Mapping[str, Any]) -> None:
 
 def _waits_for(control: Mapping[str, Any]) -> dict[str, Any] | None:
     asked = control.get("human_requests") or {}
-    actions = [*control.get("next_actions", ()), *asked.get("calls", ())]
-    names = {action["id"]: action["name"] for action in actions}
+    names = {call["id"]: call["name"] for call in waiting_calls(control)}
     calls = [names.get(call, call) for call in asked.get("approvals", ())]
     return {"calls": calls, "questions": [*asked.get("questions", {}).values()]}
 

@@ -98,24 +98,22 @@ class Budget:
         self._at, self._memory = at, memory
         self.started = (self.started or anyio.current_time()) - control.spent.seconds
 
-    def paid_by(self, at: Position, memory: Memory, hooks: Iterable[Hook]) -> Budget:
-        """Return this budget for a run that has not begun, with the ledgers among ``hooks``."""
-        early = copy(self)
-        early._at, early._memory = at, memory
-        return early.counted_by(hooks)
-
-    def counted_by(self, hooks: Iterable[Hook]) -> Budget:
+    def counted_by(
+        self, hooks: Iterable[Hook], at: Position | None = None, memory: Memory | None = None
+    ) -> Budget:
         """Return this budget, counted by the ledgers among ``hooks`` as well.
 
         Args:
             hooks: The hooks of the run, or of a net inside.
+            at: Where the run begins, if it has not begun.
+            memory: Its memory, if it has not begun.
         """
         known = [payer.ledger for payer in self.payers]
         found = [h for h in hooks if isinstance(h, UsageLedger) and h not in known]
         if not found:
             return self
         counted = copy(self)
-        run = HookRequest(at=self._at, memory=self._memory)
+        run = HookRequest(at=at or self._at, memory=self._memory if memory is None else memory)
         counted.payers += tuple(ledger.payer(run) for ledger in dict.fromkeys(found))
         return counted
 
@@ -195,9 +193,13 @@ class Budget:
             outer.inside(name).add(usage, purpose)
         if self.payers:
             self.charge(usage, purpose)
-        if not self.only_steps and usage.cost is None:
-            for limited in self._limited:
-                self._check_counted(usage, limited.limits)
+        for limited in () if self.only_steps or usage.cost is not None else self._limited:
+            for limit, problem in limited.limits.not_counted(usage).items():
+                if limited.limits.strict:
+                    raise LimitCheckError(problem)
+                if limit not in self._warned:
+                    self._warned += (limit,)
+                    logger.warning(problem)
 
     def charge(self, usage: Usage, purpose: str | None = None) -> None:
         """Have the ledgers alone count what a model call used."""
@@ -220,14 +222,6 @@ class Budget:
         for outer, name, inner in self._inside:
             inner.step += 1
             outer.inside(name).step += 1
-
-    def _check_counted(self, usage: Usage, limits: Limits) -> None:
-        for limit, problem in limits.not_counted(usage).items():
-            if limits.strict:
-                raise LimitCheckError(problem)
-            if limit not in self._warned:
-                self._warned += (limit,)
-                logger.warning(problem)
 
     def usage(self) -> Usage:
         """Return what all model calls used together."""

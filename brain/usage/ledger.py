@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -13,14 +13,13 @@ from pydantic import ValidationError
 
 from agent_brain.common.ids import new_id
 from agent_brain.common.secrets import get_logger
-from agent_brain.common.values import check_count, error_lines
+from agent_brain.common.values import check_count, check_function, error_lines
 from agent_brain.errors import BrainDefinitionError, BrainUseError
 from agent_brain.memories.base import Memory
 from agent_brain.memories.store.expiry import utc_now
 from agent_brain.states.hooks import Hook, HookRequest
 from agent_brain.states.usage import Usage
-from agent_brain.usage.accounts import Account, Accounts, SavedLedger, SessionKey
-from agent_brain.usage.budgets import UsageBudget
+from agent_brain.usage.budgets import Account, Accounts, SavedLedger, UsageBudget
 
 logger = get_logger(__name__)
 
@@ -101,22 +100,17 @@ class UsageLedger(Hook):
                 raise BrainDefinitionError(
                     f"UsageLedger([{budget!r}]): give budgets, such as UsageBudget('user', cost=5)"
                 )
-        for name, function in (("who", who or tenant_of), ("clock", clock)):
-            if not callable(function):
-                raise BrainDefinitionError(f"UsageLedger({name}={function!r}): give a function")
+        check_function(BrainDefinitionError, "who", who, "request", optional=True)
+        check_function(BrainDefinitionError, "clock", clock)
         check_count(BrainDefinitionError, "max_accounts", max_accounts)
         self.budgets = given
-        self._who = who or tenant_of
+        self._who = who or (lambda request: request.tenant)
         self._clock = clock
         self._lock = threading.Lock()
-        self._process = Account()
-        self._purposes: dict[str, Account] = {}
-        self._of_process = [b for b in given if b.scope == "process"]
-        self._runs = Accounts[str]([b for b in given if b.scope == "run"], max_accounts)
-        self._sessions = Accounts[SessionKey](
-            [b for b in given if b.scope == "session"], max_accounts
-        )
-        self._users = Accounts[str | None]([b for b in given if b.scope == "user"], max_accounts)
+        self._accounts = {
+            scope: Accounts([b for b in given if b.scope == scope], max_accounts)
+            for scope in SavedLedger.__annotations__
+        }
         self._unnamed: dict[int, str] = {}  # by the id() of a memory, while it exists
         self._warns = any(b.cost is not None for b in given)
 
@@ -135,24 +129,22 @@ class UsageLedger(Hook):
         """
         if run is not None and (session is not None or user is not None):
             raise BrainUseError("usage(run=…) takes neither session= nor user=: leave them out")
+        nobody = run is session is user is None
+        scope, key = ("process", None) if nobody else [*_keys(run, session, user).items()][-1]
         with self._lock:
-            if run is not None:
-                account = self._runs.get(run)
-            elif session is not None:
-                account = self._sessions.get((user, session))
-            else:
-                account = self._process if user is None else self._users.get(user)
-            return (account or Account()).total
+            return (self._accounts[scope].get(key) or Account()).total
 
     def by_user(self) -> dict[str | None, Usage]:
         """Return what each user has used; None is for runs of nobody in particular."""
-        with self._lock:
-            return {user: account.total for user, account in self._users}
+        return self._totals("user")
 
     def by_purpose(self) -> dict[str, Usage]:
         """Return what the memories of all runs have used, by purpose, such as ``"summary"``."""
+        return self._totals("purpose")
+
+    def _totals(self, scope: str) -> dict[Any, Usage]:
         with self._lock:
-            return {name: account.total for name, account in self._purposes.items()}
+            return {key: account.total for key, account in self._accounts[scope]}
 
     def used_up(
         self, *, run: str | None = None, session: str | None = None, user: str | None = None
@@ -166,12 +158,9 @@ class UsageLedger(Hook):
         """
         with self._lock:
             now = self._clock().timestamp()
-            found = self._process.used_up(self._of_process, now) or self._users.used_up(user, now)
-            if found is None and session is not None:
-                found = self._sessions.used_up((user, session), now)
-            if found is None and run is not None:
-                found = self._runs.used_up(run, now)
-            return found
+            keys = _keys(run, session, user).items()
+            found = (self._accounts[scope].used_up(key, now) for scope, key in keys)
+            return next(filter(None, found), None)
 
     def payer(self, request: HookRequest) -> Payer:
         """Return who pays for the model calls of a run.
@@ -209,12 +198,9 @@ class UsageLedger(Hook):
         """
         with self._lock:
             now = self._clock().timestamp()
-            self._process.spend(usage, now, self._of_process)
-            if purpose is not None:
-                self._purposes.setdefault(purpose, Account()).spend(usage, now, ())
-            self._users.spend(payer.user, usage, now)
-            self._sessions.spend((payer.user, payer.session), usage, now)
-            self._runs.spend(payer.run, usage, now)
+            keys = _keys(payer.run, payer.session, payer.user, purpose)
+            for scope, key in keys.items():
+                self._accounts[scope].spend(key, usage, now)
             warns = self._warns and usage.cost is None and usage.requests > 0
             self._warns = self._warns and not warns
         if warns:
@@ -228,13 +214,8 @@ class UsageLedger(Hook):
     def to_dict(self) -> dict[str, Any]:
         """Return all that was counted, as JSON values for :meth:`load`."""
         with self._lock:
-            return SavedLedger(
-                process=self._process,
-                purpose=self._purposes,
-                run=[*self._runs],
-                session=[*self._sessions],
-                user=[*self._users],
-            ).model_dump(mode="json")
+            saved: dict[str, Any] = {scope: [*each] for scope, each in self._accounts.items()}
+            return SavedLedger(**saved).model_dump(mode="json")
 
     def load(self, data: dict[str, Any]) -> None:
         """Replace all that was counted.
@@ -253,14 +234,20 @@ class UsageLedger(Hook):
                 f"load() takes what UsageLedger.to_dict() returned:\n- {problems}"
             ) from None
         with self._lock:
-            self._process = saved.process
-            self._purposes = saved.purpose
             now = self._clock().timestamp()
-            self._runs.replace(saved.run, now)
-            self._sessions.replace(saved.session, now)
-            self._users.replace(saved.user, now)
+            for scope, accounts in self._accounts.items():
+                accounts.replace(getattr(saved, scope), now)
 
 
-def tenant_of(request: HookRequest) -> str | None:
-    """Return the tenant of the memory of a run; the default of ``who``."""
-    return request.tenant
+def _keys(
+    run: str | None, session: str | None, user: str | None, purpose: str | None = None
+) -> dict[str, Hashable]:
+    """Return the keys of the accounts that a run has, by what they are of."""
+    keys: dict[str, Hashable] = {"process": None, "user": user}
+    if session is not None:
+        keys["session"] = user, session
+    if run is not None:
+        keys["run"] = run
+    if purpose is not None:
+        keys["purpose"] = purpose
+    return keys

@@ -1,16 +1,18 @@
-"""The decisions before and after a step, as pure functions."""
+"""The decisions before and after a step."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from enum import Enum
+from typing import Any
 
 import pytest
 
-from agent_brain import Memory, Net, State, StopReason
-from agent_brain.decision import next_node, stops_before
+from agent_brain import Brain, Limits, Memory, Net, State
+from agent_brain.engine import next_node
 from agent_brain.errors import TransitionError
 from agent_brain.recorder import StepReport
+from agent_brain.states import StateEntered, Usage, UsageReported
 
 
 class N(Enum):
@@ -33,14 +35,35 @@ NET = Net(
 A, B = NET.node(N.A), NET.node(N.B)
 
 
-@pytest.mark.parametrize("reason", [StopReason.MAX_TOKENS, StopReason.MAX_COST])
-def test_a_state_that_costs_nothing_runs_although_the_money_is_spent(reason: StopReason) -> None:
-    assert stops_before(reason, costs_nothing=False)
-    assert not stops_before(reason, costs_nothing=True)
+class Free(Nothing):
+    async def costs_nothing(self, memory: Memory) -> bool:
+        return True
 
 
-def test_the_limit_of_steps_stops_every_state() -> None:
-    assert stops_before(StopReason.MAX_STEPS, costs_nothing=True)
+class Costly(Nothing):
+    async def run(self, memory: Memory) -> AsyncIterator[Any]:
+        yield UsageReported(Usage(5, 5, cost=1.0))
+
+    async def next_state(self, memory: Memory) -> Enum | None:
+        return N.B
+
+
+async def entered(last: State, limits: Limits) -> list[str | None]:
+    net = Net({N.A: Costly(), N.B: last}, transitions={N.A: N.B, N.B: None})
+    async with Brain(net, limits=limits).stream("go") as run:
+        return [event.state async for event in run if isinstance(event, StateEntered)]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("limits", [Limits(max_tokens=10), Limits(max_cost=1)])
+async def test_a_state_that_costs_nothing_runs_although_the_money_is_spent(limits: Limits) -> None:
+    assert await entered(Nothing(), limits) == ["A"]
+    assert await entered(Free(), limits) == ["A", "B"]
+
+
+@pytest.mark.anyio
+async def test_the_limit_of_steps_stops_every_state() -> None:
+    assert await entered(Free(), Limits(max_steps=1)) == ["A"]
 
 
 def test_a_proposal_leads_along_an_edge() -> None:

@@ -551,7 +551,8 @@ def test_the_parts_of_a_time_are_bounded() -> None:
         pay(ledger, "ann", Usage(1, 1))
         clock.now += timedelta(minutes=30)
 
-    (parts,) = ledger.to_dict()["process"]["windows"].values()
+    ((_, account),) = ledger.to_dict()["process"]
+    (parts,) = account["windows"].values()
     assert len(parts) == 13
 
 

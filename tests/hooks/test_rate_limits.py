@@ -231,7 +231,8 @@ async def test_nothing_is_left_of_a_run() -> None:
     await brain.run("x")
     with pytest.raises(LLMServerError):
         await brain.run("x")
-    assert limits._calls == {}
+    assert not limits._calls
+    assert not limits._models
     (gate,) = limits._gates.values()
     assert gate.pace._begun == {}
 

@@ -14,7 +14,7 @@ from agent_brain.memories import MessagesMemory, RamJournal
 from agent_brain.memories.sessions.timeline import read_parts
 from agent_brain.memories.store.session import session_key
 from agent_brain.nets import create_net
-from agent_brain.recording.reading import run_of_parts
+from agent_brain.recording.run import run_of_parts
 from agent_brain.states.errors import LLMServerError
 from agent_brain.testing import ExportError, ScriptedLLM
 from agent_brain.testing.export import write_test

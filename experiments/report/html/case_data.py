@@ -22,7 +22,7 @@ from agent_brain.experiments.store import SESSIONS
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.journal.ram import RamJournal
 from agent_brain.memories.journal.sqlite.journal import SQLiteJournal
-from agent_brain.recording.reading import run_of_parts
+from agent_brain.recording.run import run_of_parts
 from agent_brain.testing.export import write_test
 from agent_brain.testing.exported_run import ExportError, export_run
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from agent_brain.errors import BrainUseError, StateDefinitionError
 from agent_brain.nets.net import Net
-from agent_brain.one_run import RunOptions
+from agent_brain.options import RunOptions
 from agent_brain.serving.session import Session
 from agent_brain.serving.web.openai.errors import invalid, unsupported
 from agent_brain.states.output_types import shape_of
