@@ -24,9 +24,7 @@ from agent_brain.states.hook_requests import (
 from agent_brain.states.hooks import Hook
 from agent_brain.states.usage import Usage
 from agent_brain.telemetry import attributes as names
-from agent_brain.telemetry import content as said
 from agent_brain.telemetry import open_spans
-from agent_brain.telemetry.metrics import Metrics
 from agent_brain.telemetry.open_spans import Current, OpenSpan, OpenStep
 
 T = TypeVar("T")
@@ -79,7 +77,7 @@ class OpenTelemetry(Hook):
                 )
         release = version("agent-brain")
         self._tracer = get_tracer(_SCOPE, release, tracer_provider)
-        self._metrics = Metrics(get_meter(_SCOPE, release, meter_provider))
+        self._metrics = names.Metrics(get_meter(_SCOPE, release, meter_provider))
         self._content = content
         self._name = name
         self._providers = tracer_provider, meter_provider
@@ -98,7 +96,7 @@ class OpenTelemetry(Hook):
         found = names.of_run(request)
         if self._name is not None:
             found[names.AGENT_NAME] = self._name
-        found |= self._said(said.of_goal, request.goal)
+        found |= self._said(names.said_as_goal, request.goal)
         title = f"invoke_agent {found[names.AGENT_NAME]}"
         parent = otel.get_current()
         span = self._tracer.start_span(title, parent, SpanKind.INTERNAL, found)
@@ -117,7 +115,7 @@ class OpenTelemetry(Hook):
         }
         if result.finish_reason is not None:
             found["gen_ai.response.finish_reasons"] = [result.finish_reason]
-        found |= self._said(said.of_answer, result.answer)
+        found |= self._said(names.said_as_answer, result.answer)
         self._metrics.run.record(run.seconds, run.shared, run.context)
         run.end(found)
 
@@ -173,7 +171,7 @@ class OpenTelemetry(Hook):
         """Begin the span of a model call."""
         shared = {names.OPERATION: "chat", **names.of_model(request)}
         found = {**shared, **names.of_request(request)}
-        found |= self._said(said.of_request, request)
+        found |= self._said(names.said_to_model, request)
         self._begin(request, f"chat {shared[names.REQUEST_MODEL]}", SpanKind.CLIENT, found, shared)
 
     def after_model_call(self, request: ModelRequest, response: ModelResponse) -> None:
@@ -189,7 +187,7 @@ class OpenTelemetry(Hook):
         if call.first is not None:
             found["gen_ai.response.time_to_first_chunk"] = call.first
             self._metrics.first_chunk.record(call.first, call.shared, call.context)
-        found |= self._said(said.of_response, response)
+        found |= self._said(names.said_by_model, response)
         self._metrics.operation.record(call.seconds, call.shared, call.context)
         self._metrics.count(response.usage, call.shared)
         call.end(found)
@@ -241,7 +239,7 @@ class OpenTelemetry(Hook):
         """Begin the span of a tool call."""
         found = names.of_tool(request)
         shared = {name: found[name] for name in (names.OPERATION, names.TOOL_NAME)}
-        found |= self._said(said.of_arguments, request.action)
+        found |= self._said(names.said_to_tool, request.action)
         title = f"execute_tool {request.action.name}"
         self._begin(request, title, SpanKind.INTERNAL, found, shared)
 
@@ -255,7 +253,7 @@ class OpenTelemetry(Hook):
             call.fail(response.exception, content=self._content, text=response.content)
             measured = {**measured, names.ERROR_TYPE: names.error_type(response.exception)}
         self._metrics.tool.record(call.seconds, measured, call.context)
-        call.end(self._said(said.of_result, response.content))
+        call.end(self._said(names.said_by_tool, response.content))
 
     # Spans
 

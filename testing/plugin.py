@@ -80,7 +80,7 @@ class _Ban:
         recording = recording and item.config.getoption("--cassette") != "replay"
         if recording or item.get_closest_marker("real_models"):
             return (yield)
-        from agent_brain.testing.real_models import no_real_models
+        from agent_brain.testing.models import no_real_models
 
         with no_real_models():
             return (yield)
@@ -109,7 +109,7 @@ def scripted_llm(request: pytest.FixtureRequest) -> Iterator[Callable[..., Scrip
     It takes the arguments of :class:`agent_brain.testing.ScriptedLLM`. A test that passed fails if
     turns are left; ``complete=False`` allows that.
     """
-    from agent_brain.testing.scripted import ScriptedLLM
+    from agent_brain.testing.models import ScriptedLLM
 
     watched: list[ScriptedLLM] = []
 

@@ -60,7 +60,12 @@ def read_axis(axis: str, given: object, read: Callable[[str, Any], T]) -> dict[s
         with faults:
             choice = read(where, thing)
             key: str = choice.name if name is None else name  # type: ignore[attr-defined]
-            _check_name(axis, key)
+            slash = "/" in key and axis != "models"
+            if not (is_name(key) and key.isprintable()) or "*" in key or slash:
+                raise ExperimentError(
+                    f"{axis}= has the name {key!r}: a name is not empty and has no '/', '*', line "
+                    "break or control character"
+                )
             if key in found:
                 raise ExperimentError(
                     f"{axis}= has two of the name {key!r}: give a dict from a name to each"
@@ -81,18 +86,6 @@ def _named(given: object) -> Iterator[tuple[str | None, Any]]:
         yield from ((None, thing) for thing in given)
     else:
         yield None, given
-
-
-def _check_name(axis: str, name: str) -> None:
-    if (
-        not (is_name(name) and name.isprintable())
-        or "*" in name
-        or ("/" in name and axis != "models")
-    ):
-        raise ExperimentError(
-            f"{axis}= has the name {name!r}: a name is not empty and has no '/', '*', line break "
-            "or control character"
-        )
 
 
 def is_with_options(given: object) -> bool:

@@ -84,7 +84,12 @@ def _read(where: str, given: Any, common: Mapping[str, Any]) -> NetChoice:
             return _of_object(as_net(thing))
         if isinstance(thing, str | PathLike):
             text = fspath(thing)
-            choice = _of_text(where, text, options, common)
+            if Path(text).suffix.lower() in SUFFIXES:
+                choice = _of_file(where, text, options)
+            elif ":" in text:
+                choice = _of_reference(where, text, options)
+            else:
+                choice = _of_name(text, {**common, **options})
             choice.create(DemoLLM(), None)  # an option may have a wrong value
             return choice
     except ExperimentError:
@@ -99,16 +104,6 @@ def _read(where: str, given: Any, common: Mapping[str, Any]) -> NetChoice:
         f"{where}={thing!r}: give the name of a net, a net, a file (.toml, .yaml), 'module:name', "
         "a tuple (name, options), or a function of a model that returns a net"
     )
-
-
-def _of_text(
-    where: str, text: str, options: dict[str, Any], common: Mapping[str, Any]
-) -> NetChoice:
-    if Path(text).suffix.lower() in SUFFIXES:
-        return _of_file(where, text, options)
-    if ":" in text:
-        return _of_reference(where, text, options)
-    return _of_name(text, {**common, **options})
 
 
 def _of_object(net: Net) -> NetChoice:

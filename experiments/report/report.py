@@ -8,11 +8,17 @@ from itertools import chain, combinations
 from pathlib import Path
 
 from agent_brain.errors import ExperimentError
-from agent_brain.experiments.case import CaseResult, ExperimentInfo
-from agent_brain.experiments.cells import Cell, find_cell, short_names
-from agent_brain.experiments.report.comparison import Comparison, adjust, compare
-from agent_brain.experiments.report.figures import CellReport, Rate, passed_rate, report_cell
-from agent_brain.experiments.report.notes import warnings_of
+from agent_brain.experiments.case import CaseResult, Cell, ExperimentInfo, find_cell, short_names
+from agent_brain.experiments.report.figures import (
+    CellReport,
+    Comparison,
+    Rate,
+    adjust,
+    compare,
+    passed_rate,
+    report_cell,
+)
+from agent_brain.experiments.report.words import warnings_of
 from agent_brain.experiments.store import as_folder, read_cases, read_info
 
 
@@ -150,7 +156,7 @@ class Report:
 
     def to_markdown(self) -> str:
         """Return the report as Markdown, such as for a pull request."""
-        from agent_brain.experiments.report.markdown import markdown
+        from agent_brain.experiments.report.tables import markdown
 
         return markdown(self)
 
@@ -184,7 +190,7 @@ class Report:
         return where
 
     def __str__(self) -> str:
-        from agent_brain.experiments.report.terminal import terminal
+        from agent_brain.experiments.report.tables import terminal
 
         return terminal(self)
 

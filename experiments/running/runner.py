@@ -14,12 +14,11 @@ import anyio
 from agent_brain.common.aio import CLEANUP_SECONDS, maybe_await
 from agent_brain.common.pool import work_off
 from agent_brain.experiments.case import CaseResult
-from agent_brain.experiments.case_plan import Case
 from agent_brain.experiments.choices.memories import MemoryChoice
 from agent_brain.experiments.choices.models import ModelChoice
 from agent_brain.experiments.choices.nets import NetChoice
-from agent_brain.experiments.running.case_run import CaseRun
-from agent_brain.experiments.running.program import Equipment
+from agent_brain.experiments.plan import Case
+from agent_brain.experiments.running.case_run import CaseRun, Equipment
 from agent_brain.experiments.settings import Settings
 from agent_brain.experiments.store import Store
 from agent_brain.hooks.rate_limits import RateLimits
@@ -122,21 +121,17 @@ class Runner:
                         await model.llm.aclose()
 
     async def _run_one(self, case: Case, on_progress: OnProgress | None) -> None:
-        model = case.cell.model
-        self._running[model] += 1
+        self._running[case.cell.model] += 1
         try:
-            await self._run_and_keep(case, on_progress)
+            run = CaseRun(case, self._with)
+            result = await run.run()
+            self._judged += result.judge_cost
+            await self._store.keep(result, run.journal if self._settings.keep_sessions else None)
+            self._done.append(result)
+            self._of_cell[case.cell] -= 1
+            await self._tell(on_progress, result)
         finally:
-            self._running[model] -= 1
-
-    async def _run_and_keep(self, case: Case, on_progress: OnProgress | None) -> None:
-        run = CaseRun(case, self._with)
-        result = await run.run()
-        self._judged += result.judge_cost
-        await self._store.keep(result, run.journal if self._settings.keep_sessions else None)
-        self._done.append(result)
-        self._of_cell[case.cell] -= 1
-        await self._tell(on_progress, result)
+            self._running[case.cell.model] -= 1
 
     def _has_room(self, case: Case) -> bool:
         model = case.cell.model
@@ -150,14 +145,12 @@ class Runner:
         return most is None or ledger is None or ledger.usage().known_cost + self._judged < most
 
     async def _tell(self, on_progress: OnProgress | None, last: CaseResult | None) -> None:
-        if on_progress is not None:
-            await maybe_await(on_progress(self._progress(last)))
-
-    def _progress(self, last: CaseResult | None) -> Progress:
+        if on_progress is None:
+            return
         seconds = time.monotonic() - self._begun
         left = len(self._cases) - len(self._done)
         ran = len(self._left) - left
-        return Progress(
+        progress = Progress(
             cases_done=len(self._done),
             cases=len(self._cases),
             cells_done=sum(not left for left in self._of_cell.values()),
@@ -168,3 +161,4 @@ class Runner:
             seconds_left=seconds / ran * left if ran else None,
             last=last,
         )
+        await maybe_await(on_progress(progress))

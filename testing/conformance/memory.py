@@ -29,7 +29,7 @@ from agent_brain.testing.conformance.check import (
 )
 from agent_brain.testing.conformance.journaled import JOURNALED
 from agent_brain.testing.conformance.queries import QUERIES
-from agent_brain.testing.scripted import ScriptedLLM
+from agent_brain.testing.models import ScriptedLLM
 from agent_brain.tools.action import Action
 
 MakeMemory: TypeAlias = Callable[[], Memory | Awaitable[Memory]]
