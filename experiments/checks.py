@@ -202,10 +202,11 @@ class Number(Check):
 
     async def check(self, reply: Reply) -> Verdict:
         """Compare the last number in the answer."""
-        *_, found = [None, *_NUMBER.finditer(reply.result.answer)]
-        if found is None:
+        numbers = [*_NUMBER.finditer(reply.result.answer)]
+        if not numbers:
             why = f"There is no number in the answer; expected {self.value:.12g}"
             return verdict(why, passed=False)
+        found = numbers[-1]
         number = float(found["number"].replace(",", "")) * (-1 if found["sign"] else 1)
         passed = any(
             math.isclose(reading, self.value, rel_tol=self.tolerance, abs_tol=self.tolerance)

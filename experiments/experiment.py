@@ -37,7 +37,7 @@ from agent_brain.experiments.plan import (
 from agent_brain.experiments.running.runner import OnProgress, Runner
 from agent_brain.experiments.settings import Settings
 from agent_brain.experiments.store import Store, as_folder, read_cases, read_info
-from agent_brain.experiments.task import MakeTools, Task, check_expected
+from agent_brain.experiments.task import MakeTools, Task
 from agent_brain.limits import Limits
 from agent_brain.memories.base import Memory
 from agent_brain.nets.net import Net
@@ -374,7 +374,6 @@ def _read_tasks(given: object) -> tuple[Task, ...]:
         if task.id in seen:
             raise ExperimentError(f"tasks= has two of the ID {task.id!r}: give each its own")
         seen.add(task.id)
-        check_expected(task)
     if not found:
         raise ExperimentError("tasks= is empty: give at least one")
     return found

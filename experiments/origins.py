@@ -89,11 +89,7 @@ def commit() -> str | None:
 def _git(*arguments: str) -> str | None:
     try:
         done = subprocess.run(
-            ["git", *arguments],
-            capture_output=True,
-            text=True,
-            timeout=10,
-            check=False,
+            ["git", *arguments], capture_output=True, text=True, timeout=10, check=False
         )
     except (OSError, subprocess.SubprocessError, UnicodeError):
         return None

@@ -71,11 +71,7 @@ def shuffled(cases: Sequence[Case], seed: int) -> list[Case]:
     return found
 
 
-def select(
-    cases: Sequence[Case],
-    only: Only,
-    only_tasks: OnlyTasks,
-) -> list[Case]:
+def select(cases: Sequence[Case], only: Only, only_tasks: OnlyTasks) -> list[Case]:
     """Return the chosen cases.
 
     Args:

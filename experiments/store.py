@@ -20,7 +20,6 @@ from agent_brain.common.values import error_lines
 from agent_brain.errors import ExperimentError
 from agent_brain.experiments.case import CaseResult, ExperimentInfo
 from agent_brain.memories.errors import JournalError
-from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.journal.ram import RamJournal
 from agent_brain.memories.journal.sqlite import SQLiteJournal
 from agent_brain.memories.store.session import read_session_key
@@ -41,11 +40,6 @@ class CaseJournal(RamJournal):
     """
 
     persistent = True
-
-    async def copy_to(self, journal: Journal) -> None:
-        """Write all sessions to another journal, which has none of them."""
-        for key in await self.sessions():
-            await journal.load(key, await self.read(key, history=True))
 
 
 class Store:
@@ -130,7 +124,8 @@ class Store:
         with anyio.CancelScope(shield=True):
             async with self._writing:
                 if sessions is not None:
-                    await sessions.copy_to(self.journal)
+                    for key in await sessions.sessions():
+                        await self.journal.load(key, await sessions.read(key, history=True))
                 await to_thread.run_sync(_append, self.folder / CASES, line.encode())
         self.kept[case.id] = case
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
@@ -21,7 +22,6 @@ from agent_brain.states.hook_requests import (
     ModelRequest,
     ModelResponse,
     RunRequest,
-    StateRequest,
     ToolRequest,
 )
 from agent_brain.states.models.llm import LLM
@@ -117,11 +117,6 @@ def of_run(request: RunRequest) -> Attributes:
     }
 
 
-def of_state(request: StateRequest) -> Attributes:
-    """Return the attributes of a step that begins."""
-    return {"agent_brain.state.kind": request.kind, **place(request)}
-
-
 def of_model(request: ModelRequest) -> Attributes:
     """Return the attributes of a model call that begins, also for its metrics."""
     llm = request.llm
@@ -129,8 +124,11 @@ def of_model(request: ModelRequest) -> Attributes:
     params = getattr(llm, "params", None)
     if isinstance(params, Mapping):
         address = params.get("api_base") or params.get("base_url")
-        if isinstance(address, str):
-            found |= _server(address)
+        with suppress(ValueError):  # it is no address
+            parts = urlsplit(address if isinstance(address, str) else "")
+            port = parts.port or (80 if parts.scheme == "http" else 443)
+            if parts.hostname is not None:
+                found |= {"server.address": parts.hostname, "server.port": port}
     return found
 
 
@@ -149,17 +147,6 @@ def of_request(request: ModelRequest) -> Attributes:
         elif name == "stop" and value:
             found["gen_ai.request.stop_sequences"] = [value] if isinstance(value, str) else value
     return found
-
-
-def _server(address: str) -> Attributes:
-    try:
-        parts = urlsplit(address)
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        return {}
-    if host is None:
-        return {}
-    return {"server.address": host, "server.port": port or (80 if parts.scheme == "http" else 443)}
 
 
 def of_usage(usage: Usage | None) -> Attributes:
@@ -191,11 +178,6 @@ def of_tool(request: ToolRequest) -> Attributes:
     if request.tool is not None:
         found["gen_ai.tool.description"] = request.tool.description
     return found
-
-
-def error_type(error: BaseException | None) -> str:
-    """Return the class of an error for ``error.type``; ``"_OTHER"`` if there is no exception."""
-    return "_OTHER" if error is None else type(error).__name__
 
 
 _FINISH = {
@@ -234,11 +216,7 @@ def said_by_model(response: ModelResponse) -> dict[str, Any]:
     parts += [_text(response.text)] if response.text else []
     parts += _calls(response.actions)
     reason = response.finish_reason or "stop"
-    message = {
-        "role": "assistant",
-        "parts": parts,
-        "finish_reason": _FINISH.get(reason, reason),
-    }
+    message = {"role": "assistant", "parts": parts, "finish_reason": _FINISH.get(reason, reason)}
     return {"gen_ai.output.messages": to_compact_json([message])}
 
 
@@ -330,8 +308,5 @@ class Metrics:
 
 def _seconds(meter: Meter, name: str, description: str) -> Histogram:
     return meter.create_histogram(
-        name,
-        unit="s",
-        description=description,
-        explicit_bucket_boundaries_advisory=_SECONDS,
+        name, unit="s", description=description, explicit_bucket_boundaries_advisory=_SECONDS
     )

@@ -124,9 +124,7 @@ class OpenTelemetry(Hook):
         run = open_spans.remove(request.at, self)
         if run is not None:
             run.fail(error, content=self._content)
-            self._metrics.run.record(
-                run.seconds, {**run.shared, names.ERROR_TYPE: names.error_type(error)}, run.context
-            )
+            self._metrics.run.record(run.seconds, run.shared, run.context)
             run.end({"agent_brain.stop_reason": "failed"})
 
     def before_state(self, request: StateRequest) -> None:
@@ -134,7 +132,7 @@ class OpenTelemetry(Hook):
         outer = open_spans.find(request.outer, self, foreign=True)
         call = None if outer is None else outer.calls.get(request.call_id)
         parent = (call or outer).context if outer is not None else otel.get_current()
-        found = names.of_state(request)
+        found = {"agent_brain.state.kind": request.kind, **names.place(request)}
         span = self._tracer.start_span(f"state {request.state}", parent, SpanKind.INTERNAL, found)
         open_spans.add(OpenStep(span, parent, request.at, self))
 
@@ -180,7 +178,10 @@ class OpenTelemetry(Hook):
         if call is None:
             return
         call.shared[names.PROVIDER] = names.provider_name(request.llm)
-        call.shared.setdefault(names.RESPONSE_MODEL, _answered(request, response.usage))
+        model = None if response.usage is None else response.usage.model
+        if model in (None, request.llm.model):
+            model = names.model_name(request.llm)
+        call.shared.setdefault(names.RESPONSE_MODEL, model)  # as far as it is known
         found = {**call.shared, **names.of_usage(response.usage)}
         if response.finish_reason is not None:
             found["gen_ai.response.finish_reasons"] = [response.finish_reason]
@@ -248,11 +249,9 @@ class OpenTelemetry(Hook):
         call = self._take(request)
         if call is None:
             return
-        measured = call.shared
         if response.is_error:
             call.fail(response.exception, content=self._content, text=response.content)
-            measured = {**measured, names.ERROR_TYPE: names.error_type(response.exception)}
-        self._metrics.tool.record(call.seconds, measured, call.context)
+        self._metrics.tool.record(call.seconds, call.shared, call.context)
         call.end(self._said(names.said_by_tool, response.content))
 
     # Spans
@@ -289,8 +288,7 @@ class OpenTelemetry(Hook):
             return
         call.fail(error, content=self._content)
         if measured:
-            failed = {**call.shared, names.ERROR_TYPE: names.error_type(error)}
-            self._metrics.operation.record(call.seconds, failed, call.context)
+            self._metrics.operation.record(call.seconds, call.shared, call.context)
         call.end()
 
     def _take(self, request: EmbeddingRequest | ModelRequest | ToolRequest) -> OpenSpan | None:
@@ -305,9 +303,3 @@ def _key(request: EmbeddingRequest | ModelRequest | ToolRequest) -> Hashable:
     if isinstance(request, ModelRequest) and request.attempt:
         return request.response_id, id(request.llm), request.attempt
     return request.response_id
-
-
-def _answered(request: ModelRequest, usage: Usage | None) -> str:
-    """Return the name of the model that has answered, as far as it is known."""
-    model = None if usage is None else usage.model
-    return names.model_name(request.llm) if model in (None, request.llm.model) else model

@@ -280,11 +280,7 @@ def replay(path: str | os.PathLike[str], *, match: Match = "strict", scrub: Scru
 
 
 def cassette(
-    path: str | os.PathLike[str],
-    mode: Mode = "auto",
-    *,
-    match: Match = "strict",
-    scrub: Scrub = (),
+    path: str | os.PathLike[str], mode: Mode = "auto", *, match: Match = "strict", scrub: Scrub = ()
 ) -> Cassette:
     """Like :func:`record` or :func:`replay`; ``"auto"`` records if there is no file yet.
 

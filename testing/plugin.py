@@ -58,8 +58,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the marks, and the ban of real models if it is enabled."""
     config.addinivalue_line("markers", "real_models: this test may call real models")
     config.addinivalue_line(
-        "markers",
-        "cassette(name=None, match='strict', scrub=()): options of the fixture cassette",
+        "markers", "cassette(name=None, match='strict', scrub=()): options of the fixture cassette"
     )
     policy = config.getoption("--real-models") or config.getini("agent_brain_real_models")
     if policy not in ("forbid", "allow"):

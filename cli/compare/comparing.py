@@ -21,20 +21,11 @@ from agent_brain.cli.signals import (
 from agent_brain.common.litellm.connections import connections
 from agent_brain.common.text import count_of
 from agent_brain.errors import ExperimentError
-from agent_brain.experiments import (
-    Cell,
-    CellReport,
-    Comparison,
-    Experiment,
-    Outcome,
-    Plan,
-    Progress,
-    Report,
-)
+from agent_brain.experiments import Cell, CellReport, Experiment, Outcome, Plan, Progress, Report
 from agent_brain.experiments.case import find_cell
 from agent_brain.experiments.plan import Fresh, Only
 
-_OF_COMPARISON = (
+_COMPARED = (
     "gained", "lost", "difference", "low", "high", "p", "p_adjusted", "significant",
     "tasks_needed", "sentence",
 )  # fmt: skip
@@ -50,7 +41,10 @@ def figures(report: Report) -> dict[str, Any]:
         "repeat": report.info.repeat,
         "missing": report.missing,
         "cells": [_cell(one) for one in report.cells],
-        "comparisons": [_comparison(one) for one in report.comparisons],
+        "comparisons": [
+            {"a": str(one.a), "b": str(one.b)} | {name: getattr(one, name) for name in _COMPARED}
+            for one in report.comparisons
+        ],
         "warnings": report.warnings,
     }
 
@@ -79,11 +73,6 @@ def _cell(one: CellReport) -> dict[str, Any]:
         "high": passed.high,
         "score": asdict(one.score),
     }
-
-
-def _comparison(one: Comparison) -> dict[str, Any]:
-    found = {name: getattr(one, name) for name in _OF_COMPARISON}
-    return {"a": str(one.a), "b": str(one.b), **found}
 
 
 class _Chosen(TypedDict):
@@ -132,10 +121,7 @@ def compare_file(
 
 
 async def _run(
-    experiment: Experiment,
-    folder: Path,
-    show: Callable[[Progress], None] | None,
-    chosen: _Chosen,
+    experiment: Experiment, folder: Path, show: Callable[[Progress], None] | None, chosen: _Chosen
 ) -> Report:
     end_quietly_at_second_ctrl_c()
     try:

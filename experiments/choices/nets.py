@@ -27,7 +27,7 @@ from agent_brain.nets.registry import create_net, find_net
 from agent_brain.states.models.llm import LLM
 
 SUFFIXES = (".toml", ".yaml", ".yml")
-MakeNet = Callable[[LLM, Any], Net]  # of the model and the output type
+MakeNet = Callable[[Any, Any], Net]  # of the model, if it has none, and the output type
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +52,6 @@ class NetChoice:
 
     def make(self, llm: LLM | None, output_type: Any) -> Net:
         """Return the net for a model. All cases share it, as runs keep nothing in nets."""
-        if self.net is not None or llm is None:
-            assert self.net is not None
-            return self.net
         key = id(llm), id(output_type)
         if key not in self.made:
             self.made[key] = self.create(llm, output_type)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from math import lcm
 from typing import TypeAlias
 
@@ -317,22 +318,19 @@ def _interval(low: float | None, high: float | None, why: str | None) -> str:
 
 
 def compare(
-    cells: tuple[Cell, Cell],
-    names: tuple[str, str],
-    first: Groups,
-    second: Groups,
+    cells: tuple[Cell, Cell], names: tuple[str, str], first: Groups, second: Groups
 ) -> Comparison:
     """Compare two cells on the tasks that both did. ``p_adjusted`` is that of a single one."""
     tasks = [task for task in first if task in second]
     a, b = [first[task] for task in tasks], [second[task] for task in tasks]
-    passes = [[[float(case.passed) for case in group] for group in side] for side in (a, b)]
-    differences = [
-        sum(x) / len(x) - sum(y) / len(y) for x, y in zip(passes[0], passes[1], strict=True)
-    ]
+    passes = [[[int(case.passed) for case in group] for group in side] for side in (a, b)]
+    rates = [[Fraction(sum(group), len(group)) for group in side] for side in passes]
+    differences = [x - y for x, y in zip(*rates, strict=True)]
+    scale = lcm(*(d.denominator for d in differences))
+    p = sign_flip([int(d * scale) for d in differences])
     counts = [sum(map(len, side)) for side in passes]
-    passed = [int(sum(map(sum, side))) for side in passes]
+    passed = [sum(map(sum, side)) for side in passes]
     low, high = paired_interval(passes[0], passes[1]) if len(tasks) >= FEWEST else (None, None)
-    p = _p(passes[0], passes[1])
     return Comparison(
         a=cells[0],
         b=cells[1],
@@ -342,14 +340,14 @@ def compare(
         cases=(counts[0], counts[1]),
         gained=tuple(task for task, d in zip(tasks, differences, strict=True) if d > 0),
         lost=tuple(task for task, d in zip(tasks, differences, strict=True) if d < 0),
-        difference=sum(differences) / max(1, len(tasks)),
+        difference=float(sum(differences) / max(1, len(tasks))),
         low=low,
         high=high,
         score_difference=_scores(a, b),
         p=p,
         p_adjusted=p,
         family=1,
-        square=sum(d * d for d in differences) / max(1, len(tasks)),
+        square=float(sum(d * d for d in differences) / max(1, len(tasks))),
     )
 
 
@@ -361,16 +359,6 @@ def adjust(comparisons: Sequence[Comparison]) -> list[Comparison]:
         replace(one, p_adjusted=next(ps), family=family) if one.tasks else one
         for one in comparisons
     ]
-
-
-def _p(first: Sequence[Sequence[float]], second: Sequence[Sequence[float]]) -> float:
-    scale = lcm(*(len(group) for side in (first, second) for group in side))
-    return sign_flip(
-        [
-            round(sum(x) * (scale // len(x)) - sum(y) * (scale // len(y)))
-            for x, y in zip(first, second, strict=True)
-        ]
-    )
 
 
 def _scores(

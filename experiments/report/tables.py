@@ -42,31 +42,24 @@ def markdown(report: Report) -> str:
 
 
 def _cells(report: Report) -> list[str]:
-    rows = [_row(report, one) for one in report.cells]
+    rows = [row_of(report, one) for one in report.cells]
     head = dict.fromkeys(title for row in rows for title in row)
+    for row, one in zip(rows, report.cells, strict=True):
+        name, is_base = _text(row["cell"]), one.cell == report.base
+        row["cell"] = f"**{name}** (base)" if one.cases and is_base else name
     if all(case.score in {0, 1} for case in report.cases):
         head.pop("score", None)  # it is the rate
     return _table([*head], [[row.get(title, NOTHING) for title in head] for row in rows], left=1)
-
-
-def _row(report: Report, one: CellReport) -> dict[str, str]:
-    row = row_of(report, one)
-    name = _text(row["cell"])
-    return {**row, "cell": f"**{name}** (base)" if one.cases and one.cell == report.base else name}
 
 
 def _tags(report: Report) -> list[str]:
     tags = report.by_tag()
     if not tags:
         return []
-    names = report.names
-    rows = [
-        [
-            _text(names[cell]),
-            *(str(rates[cell]) if rates[cell].n else NOTHING for rates in tags.values()),
-        ]
-        for cell in names
-    ]
+    rows = []
+    for cell, name in report.names.items():
+        rates = [of_cell[cell] for of_cell in tags.values()]
+        rows.append([_text(name), *(str(rate) if rate.n else NOTHING for rate in rates)])
     return ["### By tag", "", *_table(("cell", *map(_text, tags)), rows, left=1)]
 
 
@@ -74,17 +67,11 @@ def _failures(report: Report) -> list[str]:
     failures = report.failures
     if not failures:
         return []
-    names = report.names
-    several = report.info.repeat > 1
-    rows = [
-        [
-            _text(names[case.cell]),
-            _text(case.task) + (f" #{case.repeat + 1}" if several else ""),
-            case.outcome.value,
-            _text(why(case)),
-        ]
-        for case in failures[:_FAILURES]
-    ]
+    rows = []
+    for case in failures[:_FAILURES]:
+        name, task = _text(report.names[case.cell]), _text(case.task)
+        repeat = f" #{case.repeat + 1}" if report.info.repeat > 1 else ""
+        rows.append([name, f"{task}{repeat}", case.outcome.value, _text(why(case))])
     left_out = len(failures) - len(rows)
     return [
         "<details>",

@@ -194,20 +194,12 @@ class Sight:
     @cached_property
     def request(self) -> Request | None:
         """What a state asks for in the last message that says something; None if a user speaks."""
-        for message, request in reversed(self._requests):
-            if request is None or request.kind not in _PASSING:
-                return request if message is self._last_said else None
-        return None
-
-    @cached_property
-    def _last_said(self) -> Message | None:
-        """The last message that is not a closing, a correction or the answer to be corrected."""
-        passing = {id(m) for m, r in self._requests if r is not None and r.kind in _PASSING}
         for message in reversed(self.messages):
-            if message.role is Role.TOOL or (
-                message.role is Role.USER and id(message) not in passing
-            ):
-                return message
+            if message.role is Role.TOOL:
+                return None
+            request = recognise(message.content) if message.role is Role.USER else None
+            if message.role is Role.USER and (request is None or request.kind not in _PASSING):
+                return request
         return None
 
     @cached_property
@@ -219,14 +211,11 @@ class Sight:
     @cached_property
     def question(self) -> str:
         """What is to be answered: the step of a plan, or the goal."""
-        if _GOAL not in self.system:
-            for _, request in reversed(self._requests):
-                if request is None:
-                    break
-                if request.kind in ("plan", "plan again"):
-                    break
-                if request.kind == "step":
-                    return request.fields["task"]
+        for _, request in reversed(self._requests if _GOAL not in self.system else ()):
+            if request is None or request.kind in ("plan", "plan again"):
+                break
+            if request.kind == "step":
+                return request.fields["task"]
         return self.goal
 
     @cached_property

@@ -16,7 +16,6 @@ from agent_brain.experiments.expressions import (
     make_number,
     operations_of,
     write,
-    write_number,
 )
 from agent_brain.experiments.rule_based.sight import Sight, key, questions_in, shorter, words_of
 from agent_brain.tools.action import Action
@@ -195,7 +194,7 @@ def _arithmetic(sight: Sight, question: str) -> Solved | None:
     if solved is None:
         names = " and ".join(failures(sight))
         return Answer(f"{UNKNOWN}: the tool {names} failed.", known=False)
-    number = write_number(solved)
+    number = str(solved)
     return Answer(f"{write(expression)} = {number}", value=number)
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 from anyio import get_cancelled_exc_class
@@ -16,16 +15,11 @@ from agent_brain.common.aio import CLEANUP_SECONDS, is_stray_cancellation, maybe
 from agent_brain.common.secrets import scrub
 from agent_brain.experiments.case import CaseResult, Outcome
 from agent_brain.experiments.checks import Check, Reply
-from agent_brain.experiments.choices.memories import MemoryChoice
-from agent_brain.experiments.choices.models import ModelChoice
-from agent_brain.experiments.choices.nets import NetChoice
 from agent_brain.experiments.judge import JudgeError
 from agent_brain.experiments.plan import Case
 from agent_brain.experiments.running.case_clock import CaseClock, PaceHook
-from agent_brain.experiments.settings import Settings
 from agent_brain.experiments.store import CaseJournal
 from agent_brain.experiments.task import Turn
-from agent_brain.hooks.rate_limits import RateLimits
 from agent_brain.limits import StopReason
 from agent_brain.memories.base import Memory
 from agent_brain.memories.runs.counts import Counts
@@ -38,29 +32,8 @@ from agent_brain.tools.toolset import ToolLike
 from agent_brain.usage.budgets import UsageBudget
 from agent_brain.usage.ledger import UsageLedger
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Equipment:
-    """What cases are run with.
-
-    Attributes:
-        nets: The nets by name.
-        memories: The memories by name.
-        models: The models by name.
-        settings: The settings of the experiment.
-        client: Returns the client of Chroma of the folder.
-        limits: What calls of models wait for, together.
-        ledger: Counts what all cases use; None if nobody asks.
-    """
-
-    nets: Mapping[str, NetChoice]
-    memories: Mapping[str, MemoryChoice]
-    models: Mapping[str, ModelChoice]
-    settings: Settings
-    client: Callable[[], Any]
-    limits: RateLimits
-    ledger: UsageLedger | None
-
+if TYPE_CHECKING:
+    from agent_brain.experiments.running.runner import Runner
 
 _OUTCOMES = {
     StopReason.STUCK: Outcome.STUCK,
@@ -93,15 +66,15 @@ class CaseRun:
 
     Args:
         case: The case.
-        equipment: What it is run with.
+        runner: Has what all cases share.
     """
 
-    def __init__(self, case: Case, equipment: Equipment) -> None:
+    def __init__(self, case: Case, runner: Runner) -> None:
         self._case = case
-        self._with = equipment
-        self._settings = equipment.settings
-        self._clock = CaseClock(equipment.settings.case_seconds)
-        self._pace = PaceHook(equipment.limits, self._clock)
+        self._with = runner
+        self._settings = runner.settings
+        self._clock = CaseClock(runner.settings.case_seconds)
+        self._pace = PaceHook(runner.limits, self._clock)
         self._tools: list[ToolLike] = []
         self._hooks = self._make_hooks()
         self._memory: Memory | None = None

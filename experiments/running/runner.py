@@ -18,7 +18,7 @@ from agent_brain.experiments.choices.memories import MemoryChoice
 from agent_brain.experiments.choices.models import ModelChoice
 from agent_brain.experiments.choices.nets import NetChoice
 from agent_brain.experiments.plan import Case
-from agent_brain.experiments.running.case_run import CaseRun, Equipment
+from agent_brain.experiments.running.case_run import CaseRun
 from agent_brain.experiments.settings import Settings
 from agent_brain.experiments.store import Store
 from agent_brain.hooks.rate_limits import RateLimits
@@ -65,6 +65,11 @@ class Runner:
         nets: The nets by name.
         memories: The memories by name.
         models: The models by name.
+
+    Attributes:
+        client: Returns the client of Chroma of the folder.
+        limits: What calls of models wait for, together.
+        ledger: Counts what all cases use; None if nobody asks.
     """
 
     def __init__(
@@ -79,16 +84,11 @@ class Runner:
         self._cases = cases
         self._left = [case for case in cases if case.id not in store.kept]
         self._store = store
-        self._settings = settings
-        self._with = Equipment(
-            nets=nets,
-            memories=memories,
-            models=models,
-            settings=settings,
-            client=store.client,
-            limits=RateLimits(),
-            ledger=None if settings.max_cost is None else UsageLedger(),
-        )
+        self.settings = settings
+        self.nets, self.memories, self.models = nets, memories, models
+        self.client = store.client
+        self.limits = RateLimits()
+        self.ledger = None if settings.max_cost is None else UsageLedger()
         self._running: Counter[str] = Counter()  # cases by model
         self._judged = 0.0  # US dollars
         self._begun = 0.0
@@ -102,7 +102,7 @@ class Runner:
         await self._tell(on_progress, None)
         if not self._left:
             return
-        models = [self._with.models[name] for name in {case.cell.model for case in self._left}]
+        models = [self.models[name] for name in {case.cell.model for case in self._left}]
         try:
             for model in models:
                 if model.llm is not None:
@@ -110,7 +110,7 @@ class Runner:
             await work_off(
                 self._left,
                 partial(self._run_one, on_progress=on_progress),
-                at_once=self._settings.at_once,
+                at_once=self.settings.at_once,
                 may_begin=self._may_begin,
                 has_room=self._has_room,
             )
@@ -123,10 +123,10 @@ class Runner:
     async def _run_one(self, case: Case, on_progress: OnProgress | None) -> None:
         self._running[case.cell.model] += 1
         try:
-            run = CaseRun(case, self._with)
+            run = CaseRun(case, self)
             result = await run.run()
             self._judged += result.judge_cost
-            await self._store.keep(result, run.journal if self._settings.keep_sessions else None)
+            await self._store.keep(result, run.journal if self.settings.keep_sessions else None)
             self._done.append(result)
             self._of_cell[case.cell] -= 1
             await self._tell(on_progress, result)
@@ -135,14 +135,14 @@ class Runner:
 
     def _has_room(self, case: Case) -> bool:
         model = case.cell.model
-        return self._running[model] < self._settings.at_once_for(model)
+        return self._running[model] < self.settings.at_once_for(model)
 
     def _may_begin(self) -> bool:
-        most, seconds = self._settings.max_cost, self._settings.max_seconds
-        ledger = self._with.ledger
+        most, seconds = self.settings.max_cost, self.settings.max_seconds
         if seconds is not None and time.monotonic() - self._begun >= seconds:
             return False
-        return most is None or ledger is None or ledger.usage().known_cost + self._judged < most
+        used = self.ledger
+        return most is None or used is None or used.usage().known_cost + self._judged < most
 
     async def _tell(self, on_progress: OnProgress | None, last: CaseResult | None) -> None:
         if on_progress is None:

@@ -194,10 +194,7 @@ def holm(ps: Sequence[float]) -> list[float]:
 
 
 def paired_interval(
-    first: Sequence[Sequence[float]],
-    second: Sequence[Sequence[float]],
-    *,
-    confidence: float = 0.95,
+    first: Sequence[Sequence[float]], second: Sequence[Sequence[float]], *, confidence: float = 0.95
 ) -> Interval:
     """Return the interval of the difference of two rates on the same tasks, each counted once.
 

@@ -20,7 +20,6 @@ from agent_brain.experiments.expressions import (
     numbers_of,
     value_of,
     write,
-    write_number,
 )
 from agent_brain.experiments.task import Task
 
@@ -73,7 +72,7 @@ def check_expression(text: str, numbers: tuple[int, ...], target: int = TARGET) 
     if sorted(numbers_of(last)) != sorted(numbers):
         wanted = ", ".join(map(str, numbers))
         return verdict(f"{write(last)} does not use each of {wanted} once", passed=False)
-    return verdict(f"{write(last)} = {write_number(value)}", passed=value == target)
+    return verdict(f"{write(last)} = {value}", passed=value == target)
 
 
 def _puzzle(numbers: tuple[int, ...], name: str, seed: int) -> Task:

@@ -8,13 +8,13 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from agent_brain.common.scrubber import Scrubber
 from agent_brain.experiments.case import CaseResult, ExperimentInfo, Outcome
 from agent_brain.experiments.report.html.steps import (
     KeptSession,
     Once,
     StepWriter,
     cut_all,
-    hide_secrets,
     last_run,
     read_sessions,
 )
@@ -145,12 +145,12 @@ class CaseData:
 
     async def read(self) -> None:
         """Read the sessions of the cases: of those that failed first, then of the others."""
-        cases = self._report.cases
+        scrubber, cases = Scrubber(), self._report.cases
         file = None if self._report.folder is None else self._report.folder / SESSIONS
         kept = SQLiteJournal(file, readonly=True) if file is not None and file.exists() else None
         async with kept or RamJournal() as journal:
             for case in sorted(cases, key=lambda one: one.passed):
-                self.cases[case.id] = hide_secrets(await self._case(case, journal))
+                self.cases[case.id] = scrubber.data(await self._case(case, journal))
 
     async def _case(self, case: CaseResult, journal: Journal) -> dict[str, Any]:
         about = self._about(case)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent_brain.common.scrubber import Scrubber
-from agent_brain.common.secrets import secret_spans
 from agent_brain.common.text import clean_json
 from agent_brain.experiments.case import CaseResult
 from agent_brain.memories.journal.base import Journal
@@ -46,20 +45,6 @@ def _cut_inside(value: Any, longest: int) -> Any:
     if isinstance(value, list):
         return [_cut_inside(item, longest) for item in value]
     return value
-
-
-def hide_secrets(value: Any) -> Any:
-    """Return JSON data without secrets in its texts; most data has none, and is looked at once."""
-    has_some = bool(secret_spans("\n".join(_texts(value))))
-    return Scrubber().data(value) if has_some else value
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict | list):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from _texts(item)
 
 
 class Once:
