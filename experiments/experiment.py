@@ -296,8 +296,8 @@ class Experiment:
             await store.remove_unfinished()
             info = await self._info(path)
             await store.write_info(info)
-            runner = Runner(chosen, store, self.settings, self._nets, self._memories, self._models)
-            await runner.run(on_progress)
+            axes = self._nets, self._memories, self._models
+            await Runner(chosen, store, self.settings, *axes, on_progress).run()
             info = info.model_copy(update={"finished": datetime.now(UTC)})
             await store.write_info(info)
             kept = [store.kept[case.id] for case in self._cases if case.id in store.kept]

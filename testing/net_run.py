@@ -213,16 +213,8 @@ async def run_net(
         control.status = "waiting"
     task = None if goal is None else as_message(goal)
     done, person = NetRun(memory), Person(approve, answers)
-    plan = RunPlan(checked, memory, Limits(**limits), stuck)
-    decisions: Decisions | None = Decisions()
     try:
-        while decisions is not None:  # as long as the person decides what the run waits for
-            async with Run[Any](plan, task, decisions) as run:
-                async for event in run:
-                    done.events.append(event)
-            done.result, task = run.result, None
-            waits = done.result.stop_reason in WAITING
-            decisions = person.decide(control) if waits else None
+        await _run_to_end(done, RunPlan(checked, memory, Limits(**limits), stuck), task, person)
     except Exception as error:
         if check:
             raise
@@ -231,3 +223,17 @@ async def run_net(
     if done.result is not None and done.result.stop_reason not in WAITING:
         person.assert_heard()
     return done
+
+
+async def _run_to_end(
+    done: NetRun[Any], plan: RunPlan, task: Message | None, person: Person
+) -> None:
+    """Run, and resume for as long as the person decides what the run waits for."""
+    decisions: Decisions | None = Decisions()
+    while decisions is not None:
+        async with Run[Any](plan, task, decisions) as run:
+            async for event in run:
+                done.events.append(event)
+        done.result, task = run.result, None
+        waits = done.result.stop_reason in WAITING
+        decisions = person.decide(plan.memory.control) if waits else None

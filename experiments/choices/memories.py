@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, cast
 
 from agent_brain.common.references import load_object
-from agent_brain.errors import AgentBrainError, ExperimentError
+from agent_brain.errors import ExperimentError
 from agent_brain.experiments.choices.axis import (
     check_call,
     in_words,
@@ -109,10 +109,7 @@ def _of_name(where: str, name: str, options: dict[str, Any]) -> MemoryChoice:
             f"{where}: {shared[0]}= is a memory, which all cases would share: give a function of "
             "the tools that makes both"
         )
-    try:
-        create_memory(name, (), **options)
-    except AgentBrainError as error:
-        raise ExperimentError(f"{where}: {error}") from error
+    create_memory(name, (), **options)
     factory = cast("Callable[..., Memory]", find_memory(name))
     takes = _taken(where, factory)
     if options.get("embedder") is None or {"path", "url", "client"} & options.keys():

@@ -12,7 +12,7 @@ from agent_brain.brainfile import net_from_file
 from agent_brain.common.references import load_object
 from agent_brain.common.suggest import wrong_option
 from agent_brain.demo import DemoLLM
-from agent_brain.errors import AgentBrainError, ExperimentError
+from agent_brain.errors import ExperimentError
 from agent_brain.experiments.choices.axis import (
     check_call,
     in_words,
@@ -76,25 +76,18 @@ def read_nets(given: object, options: object = None) -> dict[str, NetChoice]:
 
 def _read(where: str, given: Any, common: Mapping[str, Any]) -> NetChoice:
     thing, options = split_options(where, given)
-    try:
-        if isinstance(thing, Net | Mapping):
-            return _of_object(as_net(thing))
-        if isinstance(thing, str | PathLike):
-            text = fspath(thing)
-            if Path(text).suffix.lower() in SUFFIXES:
-                choice = _of_file(where, text, options)
-            elif ":" in text:
-                choice = _of_reference(where, text, options)
-            else:
-                choice = _of_name(text, {**common, **options})
-            choice.create(DemoLLM(), None)  # an option may have a wrong value
-            return choice
-    except ExperimentError:
-        raise
-    except AgentBrainError as error:
-        raise ExperimentError(f"{where}: {error}") from error
-    except (TypeError, ValueError) as error:  # an option of a wrong kind
-        raise ExperimentError(f"{where}: {type(error).__name__}: {error}") from error
+    if isinstance(thing, Net | Mapping):
+        return _of_object(as_net(thing))
+    if isinstance(thing, str | PathLike):
+        text = fspath(thing)
+        if Path(text).suffix.lower() in SUFFIXES:
+            choice = _of_file(where, text, options)
+        elif ":" in text:
+            choice = _of_reference(where, text, options)
+        else:
+            choice = _of_name(text, {**common, **options})
+        choice.create(DemoLLM(), None)  # an option may have a wrong value
+        return choice
     if callable(thing) and not isinstance(thing, type):
         return _of_function(where, name_of(thing), name_of(thing), thing, {})
     raise ExperimentError(

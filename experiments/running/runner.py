@@ -6,7 +6,6 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TypeAlias
 
 import anyio
@@ -65,6 +64,7 @@ class Runner:
         nets: The nets by name.
         memories: The memories by name.
         models: The models by name.
+        on_progress: Called with how far it is, at the start and after each case.
 
     Attributes:
         client: Returns the client of Chroma of the folder.
@@ -80,7 +80,9 @@ class Runner:
         nets: Mapping[str, NetChoice],
         memories: Mapping[str, MemoryChoice],
         models: Mapping[str, ModelChoice],
+        on_progress: OnProgress | None,
     ) -> None:
+        self._on_progress = on_progress
         self._cases = cases
         self._left = [case for case in cases if case.id not in store.kept]
         self._store = store
@@ -96,10 +98,10 @@ class Runner:
         self._of_cell = Counter(case.cell for case in cases)
         self._of_cell.subtract(case.cell for case in self._done)
 
-    async def run(self, on_progress: OnProgress | None) -> None:
+    async def run(self) -> None:
         """Run them, as far as the budgets allow."""
         self._begun = time.monotonic()
-        await self._tell(on_progress, None)
+        await self._tell(None)
         if not self._left:
             return
         models = [self.models[name] for name in {case.cell.model for case in self._left}]
@@ -109,7 +111,7 @@ class Runner:
                     await model.llm.open()  # not in the time of a case
             await work_off(
                 self._left,
-                partial(self._run_one, on_progress=on_progress),
+                self._run_one,
                 at_once=self.settings.at_once,
                 may_begin=self._may_begin,
                 has_room=self._has_room,
@@ -120,7 +122,7 @@ class Runner:
                     if model.llm is not None and model.is_ours:
                         await model.llm.aclose()
 
-    async def _run_one(self, case: Case, on_progress: OnProgress | None) -> None:
+    async def _run_one(self, case: Case) -> None:
         self._running[case.cell.model] += 1
         try:
             run = CaseRun(case, self)
@@ -129,7 +131,7 @@ class Runner:
             await self._store.keep(result, run.journal if self.settings.keep_sessions else None)
             self._done.append(result)
             self._of_cell[case.cell] -= 1
-            await self._tell(on_progress, result)
+            await self._tell(result)
         finally:
             self._running[case.cell.model] -= 1
 
@@ -144,8 +146,8 @@ class Runner:
         used = self.ledger
         return most is None or used is None or used.usage().known_cost + self._judged < most
 
-    async def _tell(self, on_progress: OnProgress | None, last: CaseResult | None) -> None:
-        if on_progress is None:
+    async def _tell(self, last: CaseResult | None) -> None:
+        if self._on_progress is None:
             return
         seconds = time.monotonic() - self._begun
         left = len(self._cases) - len(self._done)
@@ -161,4 +163,4 @@ class Runner:
             seconds_left=seconds / ran * left if ran else None,
             last=last,
         )
-        await maybe_await(on_progress(progress))
+        await maybe_await(self._on_progress(progress))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from random import Random
 
@@ -178,16 +178,25 @@ def _near(random: Random, name: str, taken: Mapping[str, object]) -> str:
             return near
 
 
-def reading_tool(records: Records, name: str = "look_up", about: str = "") -> BaseTool:
+def reading_tool(
+    records: Records,
+    name: str = "look_up",
+    about: str = "",
+    *,
+    fails: Callable[[str], str] = lambda name: "",
+) -> BaseTool:
     """Return a tool that reads records.
 
     Args:
         records: The records.
         name: The name of the tool.
         about: What its description says besides.
+        fails: Returns the error of a call, by the name that is looked up; empty for none.
     """
 
     def read(name: str) -> str:
+        if problem := fails(name):
+            raise ToolError(problem)
         return records.read(name)
 
     described = f"Look up the record of a person, a place, a department or a thing.{about}"
@@ -209,40 +218,28 @@ def lookup(random: Random, name: str) -> Task:
 def failing_tool(random: Random, name: str) -> Task:
     """Return a task of two look-ups, the tool of which fails for a while or for one name."""
     records = make_records(random, 2)
-    passing = random.random() < 0.5
+    make = _busy_once if random.random() < 0.5 else _broken_for_one
     return Task(
         id=name,
         turns=f"What is {records.asked}?",
         expected=records.answer,
-        tools=(lambda: busy_once(records)) if passing else (lambda: broken_for_one(records)),
+        tools=lambda: make(records),
         tags=["failing tool"],
     )
 
 
-def busy_once(records: Records) -> list[BaseTool]:
+def _busy_once(records: Records) -> list[BaseTool]:
     """Return a tool that fails at its first call, and works after it."""
-    calls = 0
-
-    @tool
-    def look_up(name: str) -> str:
-        """Look up the record of a person, a place, a department or a thing."""
-        nonlocal calls
-        calls += 1
-        if calls == 1:
-            raise ToolError("The records are busy: try again")
-        return records.read(name)
-
-    return [look_up]
+    problems = iter(["The records are busy: try again"])
+    return [reading_tool(records, fails=lambda name: next(problems, ""))]
 
 
-def broken_for_one(records: Records) -> list[BaseTool]:
+def _broken_for_one(records: Records) -> list[BaseTool]:
     """Return a tool that fails for the first name of the way, and one that reads old copies."""
 
-    @tool
-    def look_up(name: str) -> str:
-        """Look up the record of a person, a place, a department or a thing."""
-        if name.strip().casefold() == records.start.casefold():
-            raise ToolError(f"The record of {name!r} is damaged: read it in the archive")
-        return records.read(name)
+    def fails(name: str) -> str:
+        same = name.strip().casefold() == records.start.casefold()
+        return f"The record of {name!r} is damaged: read it in the archive" if same else ""
 
-    return [look_up, reading_tool(records, "archive", " These are copies on paper.")]
+    archive = reading_tool(records, "archive", " These are copies on paper.")
+    return [reading_tool(records, fails=fails), archive]
