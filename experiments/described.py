@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import PurePath
 from types import CodeType, FunctionType, MethodType, ModuleType
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from pydantic import BaseModel
 from pydantic.errors import PydanticUserError
@@ -216,26 +216,11 @@ _USUAL = (os.environ, os.getenv, importlib.import_module)
 _WHOLE = {"getattr", "vars"}  # of a module: any name in it
 
 
-@dataclass(frozen=True, slots=True)
-class Used:
-    """What a function uses beside its arguments.
-
-    Attributes:
-        values: The values of its module, and the modules it imports, by name.
-        attributes: The names that it may look up in modules; None for all.
-        unknown: What it does that makes the rest unknown, in words.
-    """
-
-    values: Mapping[str, Any]
-    attributes: frozenset[str] | None
-    unknown: tuple[str, ...]
-
-
 @dataclass(slots=True)
 class _Names:
     globals: set[str] = field(default_factory=set)
     all: set[str] = field(default_factory=set)
-    imports: list[_Import] = field(default_factory=list)
+    imports: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)  # and from them
 
     def read(self, code: CodeType) -> None:
         """Read code, and that of the functions and classes in it."""
@@ -246,35 +231,33 @@ class _Names:
             if one.opname in _LOADS:
                 self.globals.add(one.argval)
             elif one.opname == "IMPORT_NAME":  # after its dots and its names
-                self.imports.append(_Import(level or 0, one.argval, members or ()))
+                self.imports.append(("." * (level or 0) + one.argval, members or ()))
             level, members = members, one.argval
         for constant in code.co_consts:
             if isinstance(constant, CodeType):
                 self.read(constant)
 
 
-class _Import(NamedTuple):
-    level: int  # dots before the name
-    name: str
-    members: tuple[str, ...]  # after "from … import"
+def used_by(function: FunctionType) -> tuple[dict[str, Any], frozenset[str] | None, set[str]]:
+    """Return what a function uses. Modules of the user that it will import are imported now.
 
-
-def used_by(function: FunctionType) -> Used:
-    """Return what a function uses. Modules of the user that it will import are imported now."""
+    Returns:
+        The values of its module, and the modules it imports, by name; the names that it may look up
+        in modules, or None for all; what it does that makes the rest unknown, in words.
+    """
     names = _Names()
     names.read(function.__code__)
     known = function.__globals__
     values = {n: known[n] for n in names.globals if n in known and not n.startswith("__")}
     free = {n for n in names.all if n not in values}
     unknown = {why for n, why in _UNKNOWN.items() if n in names.all and _is_meant(n, names, values)}
-    for one in names.imports:
-        what = "." * one.level + one.name
+    for what, members in names.imports:
         try:
-            values[f"import {what} {one.members}"] = _imported(one, known)
+            values[f"import {what} {members}"] = _imported(what, members, known)
         except (Exception, SystemExit):
             unknown.add(f"imports {what!r}, which cannot be imported now")
     whole = bool(_WHOLE & free & names.globals)
-    return Used(values, None if whole else frozenset(names.all), tuple(sorted(unknown)))
+    return values, None if whole else frozenset(names.all), unknown
 
 
 def _is_meant(name: str, names: _Names, values: Mapping[str, Any]) -> bool:
@@ -284,17 +267,15 @@ def _is_meant(name: str, names: _Names, values: Mapping[str, Any]) -> bool:
     return name in names.globals or not hasattr(builtins, name)
 
 
-def _imported(one: _Import, known: Mapping[str, Any]) -> ModuleType | str:
+def _imported(what: str, members: Iterable[str], known: Mapping[str, Any]) -> ModuleType | str:
     """Return the module, or the name of a library, which is not imported for this."""
-    name = one.name
-    if one.level:
-        name = importlib.util.resolve_name("." * one.level + name, known.get("__package__") or "")
+    name = importlib.util.resolve_name(what, known.get("__package__") or "")
     top = name.partition(".")[0]
     library = library_by_name(top)
     if library is not None:
         return library
     module = importlib.import_module(name)
-    for member in one.members:
+    for member in members:
         if not hasattr(module, member) and member != "*":
             importlib.import_module(f"{name}.{member}")
-    return module if one.members else sys.modules[top]
+    return module if members else sys.modules[top]

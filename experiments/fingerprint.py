@@ -170,9 +170,9 @@ class _Walk:
         held = function.__defaults__, function.__kwdefaults__, cells_of(function), vars(function)
         if (library := library_of(function)) is not None:
             return f"function {library} {name} {self._value(held, ())}"
-        used = used_by(function)
-        self._unknown.update(f"{name} {what}" for what in used.unknown)
-        values = self._used(used.values, used.attributes)
+        used, names, unknown = used_by(function)
+        self._unknown.update(f"{name} {what}" for what in unknown)
+        values = self._used(used, names)
         annotations = annotations_of(function, function.__globals__)
         return f"function {name} {self._value((function.__code__, held, values, annotations), ())}"
 

@@ -54,17 +54,8 @@ _PROVIDERS = {
 }
 """litellm's names of providers, where those of the conventions differ."""
 
-_PARAMS: dict[str, tuple[str, tuple[type, ...]]] = {
-    "frequency_penalty": ("gen_ai.request.frequency_penalty", (int, float)),
-    "max_completion_tokens": ("gen_ai.request.max_tokens", (int,)),
-    "max_tokens": ("gen_ai.request.max_tokens", (int,)),
-    "presence_penalty": ("gen_ai.request.presence_penalty", (int, float)),
-    "seed": ("gen_ai.request.seed", (int,)),
-    "temperature": ("gen_ai.request.temperature", (int, float)),
-    "top_k": ("gen_ai.request.top_k", (int, float)),
-    "top_p": ("gen_ai.request.top_p", (int, float)),
-}
-"""Parameters of a model: the attribute for each, and the types that a value may have."""
+_WHOLE = ("max_tokens", "seed")  # parameters of models that are attributes: whole numbers
+_NUMBERS = ("frequency_penalty", "presence_penalty", "temperature", "top_k", "top_p")
 
 
 def of_embedder(request: EmbeddingRequest) -> Attributes:
@@ -141,9 +132,10 @@ def of_request(request: ModelRequest) -> Attributes:
         found["gen_ai.output.type"] = "json"
     params = getattr(request.llm, "params", None)
     for name, value in params.items() if isinstance(params, Mapping) else ():
-        attribute, types = _PARAMS.get(name, ("", ()))
-        if isinstance(value, types) and not isinstance(value, bool):
-            found[attribute] = value
+        known = "max_tokens" if name == "max_completion_tokens" else name
+        kind = int if known in _WHOLE else (int, float) if known in _NUMBERS else ()
+        if isinstance(value, kind) and not isinstance(value, bool):
+            found[f"gen_ai.request.{known}"] = value
         elif name == "stop" and value:
             found["gen_ai.request.stop_sequences"] = [value] if isinstance(value, str) else value
     return found

@@ -134,31 +134,24 @@ def _of_reference(where: str, text: str, options: dict[str, Any]) -> NetChoice:
 def _of_function(
     where: str, name: str, text: str, function: Callable[..., Any], options: dict[str, Any]
 ) -> NetChoice:
-    typed = _takes_type(where, function)
-
-    def given(llm: LLM | None, output_type: Any) -> tuple[list[Any], dict[str, Any]]:
-        more = {"output_type": output_type} if typed == "name" else {}
-        return [llm, *([output_type] if typed == "place" else [])], {**options, **more}
-
-    def create(llm: LLM, output_type: Any) -> Net:
-        args, named = given(llm, output_type)
-        return as_net(function(*args, **named))
-
-    args, named = given(None, None)
-    check_call(where, function, *args, **named)
-
-    return NetChoice(name, in_words(text, options), fingerprint(function, options), create)
-
-
-def _takes_type(where: str, function: Callable[..., Any]) -> str | None:
-    """Return how a function takes the output type: by ``"name"``, by ``"place"``, or not at all."""
+    """Return the choice of a function, which takes the output type by name, by place, or not."""
     parameters = parameters_of(where, function)
     found = parameters.get("output_type")
-    if found is not None and found.kind is not found.POSITIONAL_ONLY:
-        return "name"
-    required = [
-        p
+    by_name = found is not None and found.kind is not found.POSITIONAL_ONLY
+    required = sum(
+        p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.default is p.empty
         for p in parameters.values()
-        if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.default is p.empty
-    ]
-    return "place" if len(required) > 1 else None
+    )
+
+    def arguments(llm: LLM | None, output_type: Any) -> tuple[list[Any], dict[str, Any]]:
+        if by_name:
+            return [llm], {**options, "output_type": output_type}
+        return [llm, output_type] if required > 1 else [llm], options
+
+    def create(llm: LLM, output_type: Any) -> Net:
+        args, named = arguments(llm, output_type)
+        return as_net(function(*args, **named))
+
+    args, named = arguments(None, None)
+    check_call(where, function, *args, **named)
+    return NetChoice(name, in_words(text, options), fingerprint(function, options), create)

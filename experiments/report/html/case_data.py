@@ -27,6 +27,11 @@ from agent_brain.recording.reading import run_of_parts
 from agent_brain.testing.export import write_test
 from agent_brain.testing.exported_run import ExportError, export_run
 
+MOST_BYTES = 20_000_000
+"""Of the steps of all cases in a report's file."""
+LONGEST = 60_000  # characters of a test
+MOST = 10  # troubles that are listed
+
 
 class Look(NamedTuple):
     """How an outcome is shown.
@@ -66,9 +71,6 @@ LOOKS = {
 }
 
 
-MOST = 10  # troubles that are listed
-
-
 def went_wrong(case: CaseResult, steps: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
     """Return the step where a case went wrong, and why; None if it passed or has no steps.
 
@@ -78,10 +80,18 @@ def went_wrong(case: CaseResult, steps: Sequence[dict[str, Any]]) -> dict[str, A
     """
     if case.passed or not steps:
         return None
-    if case.error is not None and steps[-1].get("stop_reason") == "done":
-        return {"step": _answering(steps)["n"], "why": "An error followed this answer."}
-    step = _answering(steps) if case.outcome is Outcome.WRONG else _last(steps)
-    return {"step": step["n"], "why": LOOKS[case.outcome].why}
+    followed = case.error is not None and steps[-1].get("stop_reason") == "done"
+    if followed or case.outcome is Outcome.WRONG:  # a model wrote an answer, or a state said it
+        where = [
+            step
+            for step in steps
+            if any(call.get("text") for call in step.get("models", ()))
+            or any(message["role"] == "assistant" for message in step.get("said", ()))
+        ]
+    else:  # something was done
+        where = [s for s in steps if s.get("ran") or s.get("models") or s.get("calls")]
+    why = "An error followed this answer." if followed else LOOKS[case.outcome].why
+    return {"step": (where or steps)[-1]["n"], "why": why}
 
 
 def _troubles(steps: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -97,28 +107,6 @@ def _troubles(steps: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
                 yield {"step": step["n"], "why": f"A model call failed: {call['error']['type']}."}
             elif call.get("cut"):
                 yield {"step": step["n"], "why": "A model call was cut off."}
-
-
-def _answering(steps: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return the last step in which a model wrote a text, or a state said one; else the last."""
-    spoken = [
-        step
-        for step in steps
-        if any(call.get("text") for call in step.get("models", ()))
-        or any(message["role"] == "assistant" for message in step.get("said", ()))
-    ]
-    return (spoken or steps)[-1]
-
-
-def _last(steps: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return the last step in which something was done."""
-    done = [step for step in steps if step.get("ran") or step.get("models") or step.get("calls")]
-    return (done or steps)[-1]
-
-
-MOST_BYTES = 20_000_000
-"""Of the steps of all cases in a report's file."""
-LONGEST = 60_000  # characters of a test
 
 
 class CaseData:

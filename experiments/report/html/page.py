@@ -57,38 +57,6 @@ class Box(NamedTuple):
         return not (apart_x or apart_y)
 
 
-class Point(NamedTuple):
-    """A cell.
-
-    Attributes:
-        one: Its figures.
-        amount: What a case costs, as it is written.
-        x: Where the point is.
-        y: Where it is.
-        low: The lower end of the interval.
-        high: The upper end of the interval.
-        name: The label.
-        label: Where the label is.
-    """
-
-    one: CellReport
-    amount: str
-    x: float
-    y: float
-    low: float
-    high: float
-    name: str
-    label: Box
-
-    @property
-    def leader(self) -> tuple[float, float] | None:
-        """Where a line to the label ends; None for a label beside the point."""
-        x, middle = self.label.x, self.label.y + LINE / 2
-        if abs(middle - self.y) <= LINE:
-            return None
-        return (x if x > self.x else x + self.label.width), middle
-
-
 class Scale:
     """Where values are on the line of costs or tokens.
 
@@ -156,17 +124,27 @@ def _about(left_out: Sequence[str], *, by_cost: bool, known: bool) -> Iterator[s
 
 def _points(
     report: Report, cells: Sequence[CellReport], costs: Sequence[tuple[float, str]]
-) -> Iterator[Point]:
+) -> Iterator[dict[str, Any]]:
+    """Yield the points: figures, place, ends of the interval, label, and where a line to it ends.
+
+    Args:
+        report: The report.
+        cells: The cells that are drawn.
+        costs: Where each is on the line of costs, and its cost as it is written.
+    """
     rates = [(_up(one.passed.rate), _up(one.passed.low), _up(one.passed.high)) for one in cells]
     places = [(x, *rate) for (x, _), rate in zip(costs, rates, strict=True)]
     taken = [Box(x - 6, y - 6, 12, 12) for x, y, _, _ in places]
     ranges = [Box(x - 3, high, 6, low - high) for x, _, low, high in places]
-    for one, (_, amount), place in zip(cells, costs, places, strict=True):
+    for one, (_, amount), (x, y, low, high) in zip(cells, costs, places, strict=True):
         number = str(report.info.cells.index(one.cell) + 1)
         name = number if len(cells) > MOST_NAMES else f"{number} {report.names[one.cell]}"
-        label = _free(name, place[0], place[1], taken, ranges)
+        label = _free(name, x, y, taken, ranges)
         taken.append(label)
-        yield Point(one, amount, *place, name, label)
+        middle, side = label.y + LINE / 2, label.x if label.x > x else label.x + label.width
+        leader = None if abs(middle - y) <= LINE else (side, middle)
+        point = {"one": one, "amount": amount, "x": x, "y": y, "low": low, "high": high}
+        yield point | {"name": name, "label": label, "leader": leader}
 
 
 def _free(name: str, x: float, y: float, taken: Sequence[Box], ranges: Sequence[Box]) -> Box:
