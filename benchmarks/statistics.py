@@ -33,12 +33,11 @@ from statistics import NormalDist
 
 import numpy as np
 
-from agent_brain.experiments.case import CaseResult, ExperimentInfo, Outcome, TaskInfo
-from agent_brain.experiments.cells import Cell
-from agent_brain.experiments.report.comparison import FEWEST
+from agent_brain.experiments.case import CaseResult, Cell, ExperimentInfo, Outcome, TaskInfo
+from agent_brain.experiments.report.figures import FEWEST
 from agent_brain.experiments.report.report import Report
-from agent_brain.experiments.statistics.paired import mean_bootstrap
 from agent_brain.experiments.statistics.power import tasks_needed
+from agent_brain.experiments.statistics.rates import mean_bootstrap
 
 STARTED = datetime(2026, 1, 1, tzinfo=UTC)
 TIES, PLANTED = (0.65, 0.65, 0.65, 0.65, 0.65), (0.65, 0.95, 0.65, 0.65, 0.65)

@@ -11,8 +11,7 @@ from agent_brain.errors import BrainUseError
 from agent_brain.human_input import Approve, Deny
 from agent_brain.limits import Limits
 from agent_brain.memories.message import Message, Role
-from agent_brain.states.hooks import ModelRequest
-from agent_brain.states.hooks import Hook
+from agent_brain.states.hooks import Hook, ModelRequest
 from agent_brain.states.models.llm import LLM
 from agent_brain.stuck import StuckPolicy
 from agent_brain.tools.base import Approval

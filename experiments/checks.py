@@ -6,7 +6,7 @@ import json
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -202,28 +202,19 @@ class Number(Check):
 
     async def check(self, reply: Reply) -> Verdict:
         """Compare the last number in the answer."""
-        found = None
-        for found in _NUMBER.finditer(reply.result.answer):  # noqa: B007 - the last one
-            pass
-        if found is None:
+        numbers = [*_NUMBER.finditer(reply.result.answer)]
+        if not numbers:
             why = f"There is no number in the answer; expected {self.value:.12g}"
             return verdict(why, passed=False)
+        found = numbers[-1]
+        number = float(found["number"].replace(",", "")) * (-1 if found["sign"] else 1)
         passed = any(
-            math.isclose(number, self.value, rel_tol=self.tolerance, abs_tol=self.tolerance)
-            for number in _readings(found)
+            math.isclose(reading, self.value, rel_tol=self.tolerance, abs_tol=self.tolerance)
+            for reading in ((number, number / 100) if found["percent"] else (number,))
         )
         text = found.group().strip()
         said = f"The last number is {text}"
         return verdict(said if passed else f"{said}; expected {self.value:.12g}", passed=passed)
-
-
-def _readings(found: re.Match[str]) -> Iterator[float]:
-    number = float(found["number"].replace(",", ""))
-    if found["sign"]:
-        number = -number
-    yield number
-    if found["percent"]:
-        yield number / 100
 
 
 @dataclass(frozen=True)

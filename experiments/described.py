@@ -1,9 +1,12 @@
-"""What an object or a class holds that counts, without what changes by itself."""
+"""What objects, classes and functions hold and use, without what changes by itself."""
 
 from __future__ import annotations
 
 import builtins
+import dis
 import functools
+import importlib
+import importlib.util
 import inspect
 import logging
 import os
@@ -12,15 +15,16 @@ import sys
 import types
 import typing
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import PurePath
-from types import FunctionType, MethodType, ModuleType
+from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, cast
 
 from pydantic import BaseModel
 from pydantic.errors import PydanticUserError
 
-from agent_brain.experiments.origins import library_of
+from agent_brain.experiments.origins import library_by_name, library_of
 from agent_brain.memories.message import Message
 from agent_brain.nets.net import Net
 from agent_brain.states.base import State
@@ -156,7 +160,11 @@ def parts_of_class(kind: type) -> tuple[Any, ...]:
     known = vars(sys.modules.get(kind.__module__, builtins))
     parts = kind.__bases__, members, annotations_of(kind, known)
     if issubclass(kind, BaseModel):
-        return *parts, *_form(kind)
+        defaults = {n: (f.default, f.default_factory) for n, f in kind.model_fields.items()}
+        try:
+            return *parts, kind.model_json_schema(), defaults
+        except PydanticUserError:  # a type that JSON has not
+            return *parts, None, defaults
     if issubclass(kind, Enum):
         return *parts, kind.__members__
     return parts
@@ -167,14 +175,6 @@ def _is_member(name: str, value: Any) -> bool:
         is_method = isinstance(value, _METHODS) and name != "__annotate_func__"
         return is_method or name == "__doc__"
     return not name.startswith("_abc_")
-
-
-def _form(kind: type[BaseModel]) -> tuple[Any, ...]:
-    defaults = {n: (f.default, f.default_factory) for n, f in kind.model_fields.items()}
-    try:
-        return kind.model_json_schema(), defaults
-    except PydanticUserError:  # a type that JSON has not
-        return None, defaults
 
 
 def annotations_of(value: Any, known: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -197,3 +197,85 @@ def cells_of(function: FunctionType) -> list[Any]:
         except ValueError:  # it is not filled yet
             found.append(None)
     return found
+
+
+_LOADS = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"}
+_UNKNOWN = {
+    "open": "reads files",
+    "read_text": "reads files",
+    "read_bytes": "reads files",
+    "environ": "reads the environment",
+    "getenv": "reads the environment",
+    "import_module": "imports by name",
+    "__import__": "imports by name",
+    "globals": "finds code by name",
+    "eval": "runs a text",
+    "exec": "runs a text",
+}
+_USUAL = (os.environ, os.getenv, importlib.import_module)
+_WHOLE = {"getattr", "vars"}  # of a module: any name in it
+
+
+@dataclass(slots=True)
+class _Names:
+    globals: set[str] = field(default_factory=set)
+    all: set[str] = field(default_factory=set)
+    imports: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)  # and from them
+
+    def read(self, code: CodeType) -> None:
+        """Read code, and that of the functions and classes in it."""
+        self.all.update(code.co_names)
+        level: Any = 0
+        members: Any = None
+        for one in dis.get_instructions(code):
+            if one.opname in _LOADS:
+                self.globals.add(one.argval)
+            elif one.opname == "IMPORT_NAME":  # after its dots and its names
+                self.imports.append(("." * (level or 0) + one.argval, members or ()))
+            level, members = members, one.argval
+        for constant in code.co_consts:
+            if isinstance(constant, CodeType):
+                self.read(constant)
+
+
+def used_by(function: FunctionType) -> tuple[dict[str, Any], frozenset[str] | None, set[str]]:
+    """Return what a function uses. Modules of the user that it will import are imported now.
+
+    Returns:
+        The values of its module, and the modules it imports, by name; the names that it may look up
+        in modules, or None for all; what it does that makes the rest unknown, in words.
+    """
+    names = _Names()
+    names.read(function.__code__)
+    known = function.__globals__
+    values = {n: known[n] for n in names.globals if n in known and not n.startswith("__")}
+    free = {n for n in names.all if n not in values}
+    unknown = {why for n, why in _UNKNOWN.items() if n in names.all and _is_meant(n, names, values)}
+    for what, members in names.imports:
+        try:
+            values[f"import {what} {members}"] = _imported(what, members, known)
+        except (Exception, SystemExit):
+            unknown.add(f"imports {what!r}, which cannot be imported now")
+    whole = bool(_WHOLE & free & names.globals)
+    return values, None if whole else frozenset(names.all), unknown
+
+
+def _is_meant(name: str, names: _Names, values: Mapping[str, Any]) -> bool:
+    """Return whether it is what the name usually means, and not a function of the user's."""
+    if name in values:
+        return any(values[name] is usual for usual in _USUAL)
+    return name in names.globals or not hasattr(builtins, name)
+
+
+def _imported(what: str, members: Iterable[str], known: Mapping[str, Any]) -> ModuleType | str:
+    """Return the module, or the name of a library, which is not imported for this."""
+    name = importlib.util.resolve_name(what, known.get("__package__") or "")
+    top = name.partition(".")[0]
+    library = library_by_name(top)
+    if library is not None:
+        return library
+    module = importlib.import_module(name)
+    for member in members:
+        if not hasattr(module, member) and member != "*":
+            importlib.import_module(f"{name}.{member}")
+    return module if members else sys.modules[top]

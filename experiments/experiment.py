@@ -13,30 +13,31 @@ import anyio
 from agent_brain.common.aio import in_event_loop
 from agent_brain.default_model import models_of
 from agent_brain.errors import ExperimentError
-from agent_brain.experiments.case import CaseResult, ExperimentInfo, TaskInfo
-from agent_brain.experiments.case_plan import (
-    Case,
-    Fresh,
-    Only,
-    OnlyTasks,
-    done_again,
-    make_cases,
-    select,
-    shuffled,
-    task_key,
-)
-from agent_brain.experiments.cells import Cell, find_cell
+from agent_brain.experiments.case import Cell, ExperimentInfo, TaskInfo, find_cell
 from agent_brain.experiments.choices.axis import Faults
 from agent_brain.experiments.choices.memories import read_memories
 from agent_brain.experiments.choices.models import ModelChoice, choice_of, read_models
 from agent_brain.experiments.choices.nets import NetChoice, read_nets
-from agent_brain.experiments.environment import commit, versions
 from agent_brain.experiments.fingerprint import Key, fingerprint
-from agent_brain.experiments.plan import Plan, most_of_case, token_price
+from agent_brain.experiments.origins import commit, versions
+from agent_brain.experiments.plan import (
+    Case,
+    Fresh,
+    Only,
+    OnlyTasks,
+    Plan,
+    done_again,
+    make_cases,
+    most_of_case,
+    select,
+    shuffled,
+    task_key,
+    token_price,
+)
 from agent_brain.experiments.running.runner import OnProgress, Runner
 from agent_brain.experiments.settings import Settings
 from agent_brain.experiments.store import Store, as_folder, read_cases, read_info
-from agent_brain.experiments.task import MakeTools, Task, check_expected
+from agent_brain.experiments.task import MakeTools, Task
 from agent_brain.limits import Limits
 from agent_brain.memories.base import Memory
 from agent_brain.nets.net import Net
@@ -154,7 +155,7 @@ class Experiment:
         with faults:
             self.settings = Settings(
                 name=name,
-                tools=tools if callable(tools) else _as_tuple(tools),
+                tools=tools,
                 limits=limits,
                 stuck=stuck,
                 repeat=repeat,
@@ -282,22 +283,25 @@ class Experiment:
             ExperimentError: The folder cannot be used, is damaged, or belongs to another process;
                 or ``only`` fits nothing.
         """
+        from agent_brain.experiments.report.report import Report
+
         chosen, again = self._select(only, only_tasks), done_again(fresh)
         path = as_folder(folder)
         if on_progress is not None and not callable(on_progress):
             raise ExperimentError(f"on_progress={on_progress!r}: a function of the progress")
         async with Store(path, empty=self._is_new(chosen, fresh)) as store:
-            kept = [store.kept[case.id] for case in chosen if case.id in store.kept]
-            if redone := {case.id for case in kept if again(case)}:
+            known = [store.kept[case.id] for case in chosen if case.id in store.kept]
+            if redone := {case.id for case in known if again(case)}:
                 await store.forget(redone)
             await store.remove_unfinished()
             info = await self._info(path)
             await store.write_info(info)
-            runner = Runner(chosen, store, self.settings, self._nets, self._memories, self._models)
-            await runner.run(on_progress)
+            axes = self._nets, self._memories, self._models
+            await Runner(chosen, store, self.settings, *axes, on_progress).run()
             info = info.model_copy(update={"finished": datetime.now(UTC)})
             await store.write_info(info)
-            return self._report(info, store.kept, path)
+            kept = [store.kept[case.id] for case in self._cases if case.id in store.kept]
+            return Report(info, kept, path)
 
     def run_sync(
         self,
@@ -357,15 +361,6 @@ class Experiment:
             case_ids=tuple(case.id for case in self._cases),
         )
 
-    def _report(self, info: ExperimentInfo, kept: Mapping[str, CaseResult], folder: Path) -> Report:
-        from agent_brain.experiments.report.report import Report
-
-        return Report(info, [kept[c.id] for c in self._cases if c.id in kept], folder)
-
-
-def _as_tuple(tools: Any) -> Any:
-    return tuple(tools) if isinstance(tools, Iterable) and not isinstance(tools, str) else tools
-
 
 def _read_tasks(given: object) -> tuple[Task, ...]:
     tasks = [given] if isinstance(given, Task) else given
@@ -379,7 +374,6 @@ def _read_tasks(given: object) -> tuple[Task, ...]:
         if task.id in seen:
             raise ExperimentError(f"tasks= has two of the ID {task.id!r}: give each its own")
         seen.add(task.id)
-        check_expected(task)
     if not found:
         raise ExperimentError("tasks= is empty: give at least one")
     return found

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
+from operator import add, mul, sub, truediv
 
 LONGEST = 200  # characters of an expression
 _CHARACTERS = re.compile(r"[\d\s()+*/-]+")
 _IN_TEXT = re.compile(r"(?<![\w-])(?!\d{4}-\d\d-\d\d)[(\d-][\d\s()+*/-]*[\d)](?!\w)")
 _SYMBOLS: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
+_DONE_BY: dict[str, Callable[[Fraction, Fraction], Fraction]] = {
+    "+": add,
+    "-": sub,
+    "*": mul,
+    "/": truediv,
+}
 _OTHER_SIGNS = str.maketrans({"×": "*", "·": "*", "÷": "/", "−": "-", "–": "-"})
 
 
@@ -30,7 +37,6 @@ class Operation:
 
 
 Expression = int | Operation
-Part = tuple[Fraction, Expression]  # a value, and how it is made
 
 
 def read_expression(text: str) -> Expression:
@@ -77,15 +83,10 @@ def apply(symbol: str, left: Fraction, right: Fraction) -> Fraction:
     Raises:
         ExpressionError: It divides by zero.
     """
-    if symbol == "+":
-        return left + right
-    if symbol == "-":
-        return left - right
-    if symbol == "*":
-        return left * right
-    if not right:
-        raise ExpressionError("It divides by zero")
-    return left / right
+    try:
+        return _DONE_BY[symbol](left, right)
+    except ZeroDivisionError:
+        raise ExpressionError("It divides by zero") from None
 
 
 def numbers_of(expression: Expression) -> Iterator[int]:
@@ -127,38 +128,24 @@ def expressions_in(text: str) -> list[Expression]:
     return found
 
 
-def write_number(value: Fraction) -> str:
-    """Return a number as text: a whole one without a fraction."""
-    return (
-        str(value.numerator) if value.denominator == 1 else f"{value.numerator}/{value.denominator}"
-    )
-
-
 def make_number(numbers: Sequence[int], target: int) -> Expression | None:
     """Return an expression that uses each number once and makes the target; None if none does."""
-    return solve_parts([(Fraction(number), number) for number in numbers], Fraction(target))
+    return _solved([(Fraction(number), number) for number in numbers], Fraction(target))
 
 
-def solve_parts(parts: Sequence[Part], target: Fraction) -> Expression | None:
+def _solved(parts: Sequence[tuple[Fraction, Expression]], target: Fraction) -> Expression | None:
     """Return an expression of all parts, each a value and its expression, that makes the target."""
     if len(parts) == 1:
         return parts[0][1] if parts[0][0] == target else None
-    for left in combined(parts):
-        found = solve_parts(left, target)
-        if found is not None:
-            return found
-    return None
-
-
-def combined(parts: Sequence[Part]) -> Iterator[list[Part]]:
-    """Yield what is left after each operation on two of the parts; its result comes last."""
     for first, second in combinations(range(len(parts)), 2):
         rest = [part for place, part in enumerate(parts) if place not in (first, second)]
         one, other = parts[first], parts[second]
         for (a, left), (b, right), symbols in ((one, other, "+-*/"), (other, one, "-/")):
             for symbol in symbols:
                 try:
-                    value = apply(symbol, a, b)
+                    part = apply(symbol, a, b), Operation(symbol, left, right)
                 except ExpressionError:
                     continue
-                yield [*rest, (value, Operation(symbol, left, right))]
+                if (found := _solved([*rest, part], target)) is not None:
+                    return found
+    return None

@@ -10,13 +10,13 @@ from enum import Enum
 from types import BuiltinFunctionType, CodeType, FunctionType, MappingProxyType, ModuleType
 from typing import Any, TypeAlias
 
-from agent_brain.experiments.code_names import used_by
 from agent_brain.experiments.described import (
     annotations_of,
     cells_of,
     held_by,
     parts_of,
     parts_of_class,
+    used_by,
 )
 from agent_brain.experiments.origins import library_of
 
@@ -96,7 +96,11 @@ class _Walk:
 
     def _container(self, value: Any, path: Path) -> str:
         if isinstance(value, CodeType):
-            return self._code(value, path)
+            arguments = value.co_argcount + value.co_kwonlyargcount
+            counts = value.co_argcount, value.co_posonlyargcount, value.co_kwonlyargcount
+            steps = value.co_flags, value.co_code.hex(), value.co_exceptiontable.hex()
+            names = value.co_names, value.co_varnames[:arguments]
+            return f"code{self._value((counts, steps, names, value.co_consts), path)}"
         if isinstance(value, dict | MappingProxyType):
             items = sorted(value.items(), key=lambda item: self._alone(item[0], value))
             parts = (f"{self._value(k, path)}: {self._value(v, path)}" for k, v in items)
@@ -125,13 +129,6 @@ class _Walk:
         key = _Walk(self._around | {id(container)}).key((value,))
         self._unknown.update(key.unknown)
         return key.digits
-
-    def _code(self, code: CodeType, path: Path) -> str:
-        arguments = code.co_argcount + code.co_kwonlyargcount
-        counts = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags
-        steps = code.co_code.hex(), code.co_exceptiontable.hex()
-        names = code.co_names, code.co_varnames[:arguments]
-        return f"code{self._value((counts, steps, names, code.co_consts), path)}"
 
     def _object(self, value: Any) -> str:
         """Describe an object."""
@@ -173,9 +170,9 @@ class _Walk:
         held = function.__defaults__, function.__kwdefaults__, cells_of(function), vars(function)
         if (library := library_of(function)) is not None:
             return f"function {library} {name} {self._value(held, ())}"
-        used = used_by(function)
-        self._unknown.update(f"{name} {what}" for what in used.unknown)
-        values = self._used(used.values, used.attributes)
+        used, names, unknown = used_by(function)
+        self._unknown.update(f"{name} {what}" for what in unknown)
+        values = self._used(used, names)
         annotations = annotations_of(function, function.__globals__)
         return f"function {name} {self._value((function.__code__, held, values, annotations), ())}"
 

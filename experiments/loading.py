@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from agent_brain.common.suggest import did_you_mean
 from agent_brain.common.values import error_lines
 from agent_brain.errors import ExperimentError
 from agent_brain.experiments.checks import Check, Contains, Equals, JsonMatches, Matches, Number
-from agent_brain.experiments.task import Task, Turn, check_expected
+from agent_brain.experiments.task import Task, Turn
 from agent_brain.memories.message import Message
 
 SETS = ("basics", "game24", "gsm8k", "long_memory", "user_memory")
@@ -66,7 +66,7 @@ def load_tasks(source: str | PathLike[str], **options: Any) -> list[Task]:
 
         return _called(text, getattr(experiments, text), options)
     path = Path(text)
-    if path.suffix.lower() in _READERS:
+    if path.suffix.lower() in (".jsonl", ".json", ".toml"):
         if options:
             raise ExperimentError(f"{text}: a file takes no options, such as {next(iter(options))}")
         return _from_file(path)
@@ -119,9 +119,7 @@ class _TaskSpec(_Spec):
         turns = [self.turns] if isinstance(self.turns, str) else self.turns
         messages = [Message.model_validate(dict(message)) for message in self.messages]
         said = [turn if isinstance(turn, str) else Turn(**_read(turn)) for turn in turns]
-        task = Task(**_read(self) | {"turns": said, "messages": messages})
-        check_expected(task)
-        return task
+        return Task(**_read(self) | {"turns": said, "messages": messages})
 
 
 def _read(spec: _TurnSpec | _TaskSpec) -> dict[str, Any]:
@@ -134,7 +132,7 @@ def _from_file(path: Path) -> list[Task]:
     except (OSError, UnicodeError) as error:
         raise ExperimentError(f"{path} cannot be read: {error}") from error
     found = []
-    for place, data in _READERS[path.suffix.lower()](path, text):
+    for place, data in _data_in(path, text):
         try:
             found.append(_TaskSpec.model_validate(data).task())
         except ValidationError as error:
@@ -155,42 +153,26 @@ def _expected(data: JsonValue) -> Any:
     return Equals(data) if isinstance(data, bool) else data
 
 
-_Found = Iterable[tuple[str, Any]]  # where a task is, and its data
-
-
-def _json_lines(path: Path, text: str) -> _Found:
-    for number, line in enumerate(text.split("\n"), 1):  # a text may hold U+2028
-        if line.strip():
-            yield f"line {number}", _json(path, line, f"line {number}")
-
-
-def _json(path: Path, text: str, place: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ExperimentError(f"{path}, {place}: not JSON: {error}") from error
-
-
-def _json_list(path: Path, text: str) -> _Found:
-    return _listed(path, _json(path, text, "the file"))
-
-
-def _toml(path: Path, text: str) -> _Found:
-    try:
-        data = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ExperimentError(f"{path}: not TOML: {error}") from error
-    return _listed(path, data.get("tasks"))
-
-
-def _listed(path: Path, data: Any) -> _Found:
+def _data_in(path: Path, text: str) -> Iterator[tuple[str, Any]]:
+    """Yield where each task of a file is, and its data."""
+    kind = path.suffix.lower()
+    if kind == ".jsonl":
+        for number, line in enumerate(text.split("\n"), 1):  # a text may hold U+2028
+            if line.strip():
+                yield f"line {number}", _parsed(path, f", line {number}", "JSON", json.loads, line)
+        return
+    if kind == ".json":
+        data = _parsed(path, ", the file", "JSON", json.loads, text)
+    else:
+        data = _parsed(path, "", "TOML", tomllib.loads, text).get("tasks")
     if not isinstance(data, list):
         raise ExperimentError(f"{path}: give a list of tasks: in TOML, [[tasks]] for each")
-    return ((f"task {number}", item) for number, item in enumerate(data, 1))
+    for number, item in enumerate(data, 1):
+        yield f"task {number}", item
 
 
-_READERS: dict[str, Callable[[Path, str], _Found]] = {
-    ".jsonl": _json_lines,
-    ".json": _json_list,
-    ".toml": _toml,
-}
+def _parsed(path: Path, place: str, what: str, parse: Callable[[str], Any], text: str) -> Any:
+    try:
+        return parse(text)
+    except (ValueError, RecursionError) as error:
+        raise ExperimentError(f"{path}{place}: not {what}: {error}") from error

@@ -65,6 +65,8 @@ class Settings:
     def __post_init__(self) -> None:
         if faults := [*field_faults({name: getattr(self, name) for name in _FIELDS})]:
             raise ExperimentError("\n".join(faults))
+        if not callable(self.tools):
+            object.__setattr__(self, "tools", tuple(self.tools))  # each case reads them
         _check_tools("tools=", self.tools)
 
     def check_tools(self, task: Task) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from os import PathLike, fspath
 from pathlib import Path
@@ -15,11 +15,11 @@ import anyio
 from anyio import to_thread
 from pydantic import ValidationError
 
+from agent_brain.common.files import replace_file
 from agent_brain.common.values import error_lines
 from agent_brain.errors import ExperimentError
 from agent_brain.experiments.case import CaseResult, ExperimentInfo
 from agent_brain.memories.errors import JournalError
-from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.journal.ram import RamJournal
 from agent_brain.memories.journal.sqlite.journal import SQLiteJournal
 from agent_brain.memories.store.session import read_session_key
@@ -40,11 +40,6 @@ class CaseJournal(RamJournal):
     """
 
     persistent = True
-
-    async def copy_to(self, journal: Journal) -> None:
-        """Write all sessions to another journal, which has none of them."""
-        for key in await self.sessions():
-            await journal.load(key, await self.read(key, history=True))
 
 
 class Store:
@@ -89,7 +84,9 @@ class Store:
         self._lock = _locked(self.folder)
         try:
             if self._empty:
-                self._remove_all()
+                for name in (INFO, CASES, SESSIONS, f"{SESSIONS}-wal", f"{SESSIONS}-shm"):
+                    (self.folder / name).unlink(missing_ok=True)
+                shutil.rmtree(self.folder / VECTORS, ignore_errors=True)
             self.kept = {case.id: case for case in read_cases(self.folder, mend=True)}
         except BaseException:
             self._release()
@@ -127,7 +124,8 @@ class Store:
         with anyio.CancelScope(shield=True):
             async with self._writing:
                 if sessions is not None:
-                    await sessions.copy_to(self.journal)
+                    for key in await sessions.sessions():
+                        await self.journal.load(key, await sessions.read(key, history=True))
                 await to_thread.run_sync(_append, self.folder / CASES, line.encode())
         self.kept[case.id] = case
 
@@ -135,7 +133,7 @@ class Store:
         """Write what the experiment compares, whole or not at all."""
         text = info.model_dump_json(indent=2)
         with anyio.CancelScope(shield=True):
-            await to_thread.run_sync(_replace, self.folder / INFO, text.encode())
+            await to_thread.run_sync(_replace, self.folder / INFO, text)
 
     async def forget(self, ids: Collection[str]) -> None:
         """Remove the results of these cases; :meth:`remove_unfinished` removes their sessions.
@@ -146,13 +144,8 @@ class Store:
         await self._session_keys()
         left = {id_: case for id_, case in self.kept.items() if id_ not in ids}
         text = "".join(case.model_dump_json() + "\n" for case in left.values())
-        await to_thread.run_sync(_replace, self.folder / CASES, text.encode())
+        await to_thread.run_sync(_replace, self.folder / CASES, text)
         self.kept = left
-
-    def _remove_all(self) -> None:
-        for name in (INFO, CASES, SESSIONS, f"{SESSIONS}-wal", f"{SESSIONS}-shm"):
-            (self.folder / name).unlink(missing_ok=True)
-        shutil.rmtree(self.folder / VECTORS, ignore_errors=True)
 
     async def remove_unfinished(self) -> None:
         """Remove the sessions of cases that have no result."""
@@ -224,20 +217,17 @@ def read_cases(folder: Path, *, mend: bool = False) -> list[CaseResult]:
     if torn and mend:
         with file.open("r+b") as opened:
             opened.truncate(len(data) - len(torn))
-    lines = whole.split(b"\n") if whole else []
-    return list(_parsed(file, lines))
-
-
-def _parsed(file: Path, lines: Iterable[bytes]) -> Iterable[CaseResult]:
-    for number, line in enumerate(lines, 1):
+    found = []
+    for number, line in enumerate(whole.split(b"\n") if whole else (), 1):
         try:
-            yield CaseResult.model_validate_json(line)
+            found.append(CaseResult.model_validate_json(line))
         except ValidationError as error:
             problem = next(error_lines(error), "it cannot be read")
             raise ExperimentError(
                 f"{file}, line {number} is damaged ({problem}): remove this line to run its case "
                 "again, or run all of them again: fresh=True, or --fresh of the command"
             ) from error
+    return found
 
 
 def read_info(folder: Path) -> ExperimentInfo:
@@ -279,17 +269,9 @@ def _append(file: Path, data: bytes) -> None:
             raise
 
 
-def _replace(file: Path, data: bytes) -> None:
-    new = file.with_name(f"{file.name}.new")
-    try:
-        with _named(file), new.open("wb") as opened:
-            opened.write(data)
-            opened.flush()
-            os.fsync(opened.fileno())
-        new.replace(file)
-    finally:
-        with suppress(OSError):
-            new.unlink()  # there is none if all went well
+def _replace(file: Path, text: str) -> None:
+    with _named(file):
+        replace_file(file, text, mode=0o644)
 
 
 def as_folder(given: Any) -> Path:

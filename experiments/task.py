@@ -134,7 +134,8 @@ class Task:
         turns = [turn if isinstance(turn, Turn) else Turn(text=turn) for turn in said]
         if not turns:
             raise ExperimentError(f"Task {self.id!r} has no turns")
-        if self.expected is None and all(turn.expected is None for turn in turns):
+        checks = [self.check, *(turn.check for turn in turns)]
+        if all(check is None for check in checks):
             raise ExperimentError(
                 f"Task {self.id!r} expects nothing: give expected= to it or to one of its turns"
             )
@@ -155,14 +156,3 @@ class Task:
     def make_tools(self) -> list[ToolLike]:
         """Return the tools of one case."""
         return list(self.tools() if callable(self.tools) else self.tools)
-
-
-def check_expected(task: Task) -> None:
-    """Check what a task and its turns expect.
-
-    Raises:
-        ExperimentError: Something cannot be expected.
-    """
-    for expected in (*(turn.expected for turn in task.all_turns), task.expected):
-        if expected is not None:
-            as_check(expected)

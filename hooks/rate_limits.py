@@ -15,10 +15,7 @@ from agent_brain.states.errors import LLMRateLimitError
 from agent_brain.states.events import Position
 from agent_brain.states.hooks import (
     Hook,
-    HookRequest,
     ModelRequest,
-    ModelResponse,
-    RunRequest,
     StateRequest,
     ToolRequest,
     ToolResponse,

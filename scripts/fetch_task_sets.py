@@ -21,7 +21,7 @@ from typing import Any
 
 import httpx
 
-from agent_brain.experiments.task_sets.word_problems import SOURCE, read_answer
+from agent_brain.experiments.task_sets.published import SOURCE, read_answer
 
 RAW = "https://raw.githubusercontent.com"
 GSM8K = f"{RAW}/openai/grade-school-math/3101c7d5072418e28b9008a6636bde82a006892c"

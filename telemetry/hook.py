@@ -24,9 +24,7 @@ from agent_brain.states.hooks import (
 )
 from agent_brain.states.usage import Usage
 from agent_brain.telemetry import attributes as names
-from agent_brain.telemetry import content as said
 from agent_brain.telemetry import open_spans
-from agent_brain.telemetry.metrics import Metrics
 from agent_brain.telemetry.open_spans import Current, OpenSpan, OpenStep
 
 T = TypeVar("T")
@@ -79,7 +77,7 @@ class OpenTelemetry(Hook):
                 )
         release = version("agent-brain")
         self._tracer = get_tracer(_SCOPE, release, tracer_provider)
-        self._metrics = Metrics(get_meter(_SCOPE, release, meter_provider))
+        self._metrics = names.Metrics(get_meter(_SCOPE, release, meter_provider))
         self._content = content
         self._name = name
         self._providers = tracer_provider, meter_provider
@@ -98,7 +96,7 @@ class OpenTelemetry(Hook):
         found = names.of_run(request)
         if self._name is not None:
             found[names.AGENT_NAME] = self._name
-        found |= self._said(said.of_goal, request.goal)
+        found |= self._said(names.said_as_goal, request.goal)
         title = f"invoke_agent {found[names.AGENT_NAME]}"
         parent = otel.get_current()
         span = self._tracer.start_span(title, parent, SpanKind.INTERNAL, found)
@@ -117,7 +115,7 @@ class OpenTelemetry(Hook):
         }
         if result.finish_reason is not None:
             found["gen_ai.response.finish_reasons"] = [result.finish_reason]
-        found |= self._said(said.of_answer, result.answer)
+        found |= self._said(names.said_as_answer, result.answer)
         self._metrics.run.record(run.seconds, run.shared, run.context)
         run.end(found)
 
@@ -126,9 +124,7 @@ class OpenTelemetry(Hook):
         run = open_spans.remove(request.at, self)
         if run is not None:
             run.fail(error, content=self._content)
-            self._metrics.run.record(
-                run.seconds, {**run.shared, names.ERROR_TYPE: names.error_type(error)}, run.context
-            )
+            self._metrics.run.record(run.seconds, run.shared, run.context)
             run.end({"agent_brain.stop_reason": "failed"})
 
     def before_state(self, request: StateRequest) -> None:
@@ -136,7 +132,7 @@ class OpenTelemetry(Hook):
         outer = open_spans.find(request.outer, self, foreign=True)
         call = None if outer is None else outer.calls.get(request.call_id)
         parent = (call or outer).context if outer is not None else otel.get_current()
-        found = names.of_state(request)
+        found = {"agent_brain.state.kind": request.kind, **names.place(request)}
         span = self._tracer.start_span(f"state {request.state}", parent, SpanKind.INTERNAL, found)
         open_spans.add(OpenStep(span, parent, request.at, self))
 
@@ -173,7 +169,7 @@ class OpenTelemetry(Hook):
         """Begin the span of a model call."""
         shared = {names.OPERATION: "chat", **names.of_model(request)}
         found = {**shared, **names.of_request(request)}
-        found |= self._said(said.of_request, request)
+        found |= self._said(names.said_to_model, request)
         self._begin(request, f"chat {shared[names.REQUEST_MODEL]}", SpanKind.CLIENT, found, shared)
 
     def after_model_call(self, request: ModelRequest, response: ModelResponse) -> None:
@@ -182,14 +178,17 @@ class OpenTelemetry(Hook):
         if call is None:
             return
         call.shared[names.PROVIDER] = names.provider_name(request.llm)
-        call.shared.setdefault(names.RESPONSE_MODEL, _answered(request, response.usage))
+        model = None if response.usage is None else response.usage.model
+        if model in (None, request.llm.model):
+            model = names.model_name(request.llm)
+        call.shared.setdefault(names.RESPONSE_MODEL, model)  # as far as it is known
         found = {**call.shared, **names.of_usage(response.usage)}
         if response.finish_reason is not None:
             found["gen_ai.response.finish_reasons"] = [response.finish_reason]
         if call.first is not None:
             found["gen_ai.response.time_to_first_chunk"] = call.first
             self._metrics.first_chunk.record(call.first, call.shared, call.context)
-        found |= self._said(said.of_response, response)
+        found |= self._said(names.said_by_model, response)
         self._metrics.operation.record(call.seconds, call.shared, call.context)
         self._metrics.count(response.usage, call.shared)
         call.end(found)
@@ -241,7 +240,7 @@ class OpenTelemetry(Hook):
         """Begin the span of a tool call."""
         found = names.of_tool(request)
         shared = {name: found[name] for name in (names.OPERATION, names.TOOL_NAME)}
-        found |= self._said(said.of_arguments, request.action)
+        found |= self._said(names.said_to_tool, request.action)
         title = f"execute_tool {request.action.name}"
         self._begin(request, title, SpanKind.INTERNAL, found, shared)
 
@@ -250,12 +249,10 @@ class OpenTelemetry(Hook):
         call = self._take(request)
         if call is None:
             return
-        measured = call.shared
         if response.is_error:
             call.fail(response.exception, content=self._content, text=response.content)
-            measured = {**measured, names.ERROR_TYPE: names.error_type(response.exception)}
-        self._metrics.tool.record(call.seconds, measured, call.context)
-        call.end(self._said(said.of_result, response.content))
+        self._metrics.tool.record(call.seconds, call.shared, call.context)
+        call.end(self._said(names.said_by_tool, response.content))
 
     # Spans
 
@@ -291,8 +288,7 @@ class OpenTelemetry(Hook):
             return
         call.fail(error, content=self._content)
         if measured:
-            failed = {**call.shared, names.ERROR_TYPE: names.error_type(error)}
-            self._metrics.operation.record(call.seconds, failed, call.context)
+            self._metrics.operation.record(call.seconds, call.shared, call.context)
         call.end()
 
     def _take(self, request: EmbeddingRequest | ModelRequest | ToolRequest) -> OpenSpan | None:
@@ -307,9 +303,3 @@ def _key(request: EmbeddingRequest | ModelRequest | ToolRequest) -> Hashable:
     if isinstance(request, ModelRequest) and request.attempt:
         return request.response_id, id(request.llm), request.attempt
     return request.response_id
-
-
-def _answered(request: ModelRequest, usage: Usage | None) -> str:
-    """Return the name of the model that has answered, as far as it is known."""
-    model = None if usage is None else usage.model
-    return names.model_name(request.llm) if model in (None, request.llm.model) else model

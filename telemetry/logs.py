@@ -100,16 +100,9 @@ class LogRuns(Hook):
 
     def after_run(self, request: RunRequest, result: Any) -> None:
         """Log how a run has ended."""
-        usage = result.usage
-        self._log(
-            logging.INFO,
-            request,
-            "Run of %r ended: %s, %d steps, %d tokens",
-            request.net,
-            result.stop_reason,
-            result.steps,
-            usage.total_tokens,
-        )
+        text = "Run of %r ended: %s, %d steps, %d tokens"
+        counts = result.steps, result.usage.total_tokens
+        self._log(logging.INFO, request, text, request.net, result.stop_reason, *counts)
 
     def on_run_error(self, request: RunRequest, error: Exception) -> None:
         """Log that a run failed."""
@@ -137,16 +130,10 @@ class LogRuns(Hook):
 
     def after_model_call(self, request: ModelRequest, response: ModelResponse) -> None:
         """Log what a model call has used."""
-        usage = response.usage
+        usage, calls = response.usage, len(response.actions)
         tokens = (0, 0) if usage is None else (usage.input_tokens, usage.output_tokens)
-        self._log(
-            logging.DEBUG,
-            request,
-            "%s answered: %d tokens read, %d written, %d tool calls",
-            request.model,
-            *tokens,
-            len(response.actions),
-        )
+        text = "%s answered: %d tokens read, %d written, %d tool calls"
+        self._log(logging.DEBUG, request, text, request.model, *tokens, calls)
 
     def on_attempt_error(self, request: ModelRequest, error: Exception) -> None:
         """Log that an attempt failed, which another may follow."""
@@ -167,9 +154,8 @@ class LogRuns(Hook):
         action = request.action
         if response.is_error:
             why = "an error" if response.exception is None else _kind(response.exception)
-            self._log(
-                logging.WARNING, request, "Tool %r failed, %s: %s", action.name, action.id, why
-            )
+            text = "Tool %r failed, %s: %s"
+            self._log(logging.WARNING, request, text, action.name, action.id, why)
         else:
             self._log(logging.DEBUG, request, "Tool %r returned, %s", action.name, action.id)
 

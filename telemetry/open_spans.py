@@ -16,7 +16,7 @@ from opentelemetry.trace import Span, Status, StatusCode, set_span_in_context
 
 from agent_brain.common.secrets import scrub
 from agent_brain.states.events import Position
-from agent_brain.telemetry.attributes import ERROR_TYPE, UNFINISHED, error_type
+from agent_brain.telemetry.attributes import ERROR_TYPE, UNFINISHED
 
 
 class OpenSpan:
@@ -59,8 +59,9 @@ class OpenSpan:
         self, error: BaseException | None, *, content: bool | Callable[[str], str], text: str = ""
     ) -> None:
         """Mark the span as failed, with the text of the error only if ``content`` may be shown."""
-        kind = error_type(error)
+        kind = "_OTHER" if error is None else type(error).__name__
         self.span.set_attribute(ERROR_TYPE, kind)
+        self.shared[ERROR_TYPE] = kind
         if not content:
             self.span.set_status(Status(StatusCode.ERROR, kind))
             return

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from re import Pattern
-from typing import Literal, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
+from agent_brain.common.errors import AgentBrainError
+from agent_brain.common.files import replace_file
 from agent_brain.memories.trace.recorded_call import RecordedCall
 from agent_brain.recording.run import without_repeated
 from agent_brain.states.hooks import ModelRequest
@@ -17,8 +20,11 @@ from agent_brain.states.models.call_data import (
     RequestReader,
     describe_request,
     explain_request,
+    piece_from_data,
     play,
+    request_to_data,
     similarity,
+    with_hash,
 )
 from agent_brain.states.models.interception import (
     Pieces,
@@ -27,12 +33,72 @@ from agent_brain.states.models.interception import (
     send_for_real,
 )
 from agent_brain.states.work import closing
-from agent_brain.testing.cassette_format import (
-    CassetteError,
-    CassetteMismatchError,
-    read_calls,
-    write_calls,
-)
+
+FORMAT = "agent-brain-cassette"
+VERSION = 2
+
+
+class CassetteError(AgentBrainError):
+    """Base class for the errors of cassettes."""
+
+
+class CassetteFileError(CassetteError, ValueError):
+    """Raised when a file is missing, is not a cassette, or has an unknown version."""
+
+
+class CassetteMismatchError(CassetteError, AssertionError):
+    """Raised when the calls that are made differ from those that were recorded."""
+
+
+def write_calls(path: Path, calls: Iterable[RecordedCall]) -> None:
+    """Write the file atomically, creating its folder.
+
+    Raises:
+        FileExistsError: It is a database.
+    """
+    data = {"format": FORMAT, "version": VERSION, "calls": [*map(_call_to_data, calls)]}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(path, json.dumps(data, indent=2, ensure_ascii=False) + "\n", mode=0o644)
+
+
+def read_calls(path: Path) -> list[RecordedCall]:
+    """Return the calls in the file.
+
+    Raises:
+        CassetteFileError: It is missing, not a cassette, or of another version.
+    """
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise CassetteFileError(f"There is no cassette {str(path)!r}: record it first") from None
+    except (OSError, ValueError) as error:
+        raise CassetteFileError(f"The cassette {str(path)!r} cannot be read: {error}") from error
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        raise CassetteFileError(f"{str(path)!r} is not a cassette of Agent Brain")
+    if data.get("version") != VERSION:
+        raise CassetteFileError(
+            f"The cassette {str(path)!r} has version {data.get('version')!r}, but this release "
+            f"reads version {VERSION}: record it again"
+        )
+    try:
+        return [*map(_call_from_data, data["calls"])]
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise CassetteFileError(f"The cassette {str(path)!r} is damaged: {error!r}") from error
+
+
+def _call_to_data(call: RecordedCall) -> dict[str, Any]:
+    """Return the fields of a call without what differs from run to run, such as IDs and times."""
+    kept = {"error", "cut"}
+    ended = call.model_dump(mode="json", include=kept, exclude_defaults=True)
+    return {**request_to_data(call), "response": [*call.response], **ended}
+
+
+def _call_from_data(data: dict[str, Any]) -> RecordedCall:
+    call = RecordedCall.model_validate({**data, "response": data["response"]})
+    for piece in call.response:
+        piece_from_data(piece)
+    return with_hash(call)
+
 
 Mode: TypeAlias = Literal["record", "replay", "auto"]
 Match: TypeAlias = Literal["strict", "request"]
@@ -219,11 +285,7 @@ def replay(path: str | os.PathLike[str], *, match: Match = "strict", scrub: Scru
 
 
 def cassette(
-    path: str | os.PathLike[str],
-    mode: Mode = "auto",
-    *,
-    match: Match = "strict",
-    scrub: Scrub = (),
+    path: str | os.PathLike[str], mode: Mode = "auto", *, match: Match = "strict", scrub: Scrub = ()
 ) -> Cassette:
     """Like :func:`record` or :func:`replay`; ``"auto"`` records if there is no file yet.
 

@@ -247,16 +247,15 @@ def _model_error(end: Data) -> Data | None:
 def _writes_calls(models: Sequence[RecordedCall], end: Data) -> bool:
     """Return whether a model writes its calls as text, which is streamed as thoughts."""
     asking = [call for call in models if call.actions]
-    return any(_is_written(call, end) for call in asking or models)
-
-
-def _is_written(call: RecordedCall, end: Data) -> bool:
-    if not call.thoughts or call.text:
-        return False
-    if not call.actions:
-        return bool(end["kind"] == "run_finished" or call.step < end["step"])
-    found, asked = parse_reasoning(call.thoughts).action, call.actions[0]
-    return bool(found and (found.name, found.args) == (asked.name, asked.args))
+    for call in asking or models:
+        if not call.thoughts or call.text:
+            continue
+        if not call.actions and (end["kind"] == "run_finished" or call.step < end["step"]):
+            return True
+        found = parse_reasoning(call.thoughts).action if call.actions else None
+        if found and (found.name, found.args) == (call.actions[0].name, call.actions[0].args):
+            return True
+    return False
 
 
 def _as_text(call: RecordedCall) -> RecordedCall:

@@ -58,8 +58,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the marks, and the ban of real models if it is enabled."""
     config.addinivalue_line("markers", "real_models: this test may call real models")
     config.addinivalue_line(
-        "markers",
-        "cassette(name=None, match='strict', scrub=()): options of the fixture cassette",
+        "markers", "cassette(name=None, match='strict', scrub=()): options of the fixture cassette"
     )
     policy = config.getoption("--real-models") or config.getini("agent_brain_real_models")
     if policy not in ("forbid", "allow"):
@@ -80,7 +79,7 @@ class _Ban:
         recording = recording and item.config.getoption("--cassette") != "replay"
         if recording or item.get_closest_marker("real_models"):
             return (yield)
-        from agent_brain.testing.real_models import no_real_models
+        from agent_brain.testing.models import no_real_models
 
         with no_real_models():
             return (yield)
@@ -109,7 +108,7 @@ def scripted_llm(request: pytest.FixtureRequest) -> Iterator[Callable[..., Scrip
     It takes the arguments of :class:`agent_brain.testing.ScriptedLLM`. A test that passed fails if
     turns are left; ``complete=False`` allows that.
     """
-    from agent_brain.testing.scripted import ScriptedLLM
+    from agent_brain.testing.models import ScriptedLLM
 
     watched: list[ScriptedLLM] = []
 

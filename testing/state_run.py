@@ -30,7 +30,7 @@ from agent_brain.states.function import FunctionState, StateFunction, is_state_f
 from agent_brain.states.models.llm import Thought
 from agent_brain.states.work import StreamItem, Work, closing, next_item, perform
 from agent_brain.stuck import StuckPolicy
-from agent_brain.testing.person import Approval, Person
+from agent_brain.testing.net_run import Approval, Person
 from agent_brain.usage.budget import Budget
 
 M = TypeVar("M", bound=Memory)
@@ -172,30 +172,26 @@ async def _run_once(state: State, done: StateRun[M], context: _Context) -> None:
             f"{type(running).__name__}: write it as an async generator, 'async def' with "
             "'yield'"
         )
-    async with closing(running) as stream:
-        await _read(stream, done, context)
-
-
-async def _read(stream: AsyncIterator[StreamItem], done: StateRun[M], context: _Context) -> None:
     failed: Exception | None = None
-    while True:
-        try:
-            item = await next_item(stream, failed)
-        except StopAsyncIteration:
-            return
-        failed = None
-        if not isinstance(item, Work):
-            _keep(done, item)
-            continue
-        try:
-            async with aclosing(perform(item, context)) as events:
-                async for event in events:
-                    _keep(done, event)
-        except Exception as error:
-            failed = error
-        if done.waits or waits_on(done.memory.control) is not None:
-            done.waits = True  # and the state runs again, as in a Brain
-            return
+    async with closing(running) as stream:
+        while True:
+            try:
+                item = await next_item(stream, failed)
+            except StopAsyncIteration:
+                return
+            failed = None
+            if not isinstance(item, Work):
+                _keep(done, item)
+                continue
+            try:
+                async with aclosing(perform(item, context)) as events:
+                    async for event in events:
+                        _keep(done, event)
+            except Exception as error:
+                failed = error
+            if done.waits or waits_on(done.memory.control) is not None:
+                done.waits = True  # and the state runs again, as in a Brain
+                return
 
 
 class _Context:

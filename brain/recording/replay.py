@@ -18,8 +18,8 @@ from agent_brain.recording.player import Difference, Player, written
 from agent_brain.recording.run import RecordedRun, read_run
 from agent_brain.result import Result
 from agent_brain.run import Run, RunPlan, to_nobody
-from agent_brain.states.models.call_data import RequestReader, describe_request, hide_secrets
 from agent_brain.states.events import Event, Position, RunStarted
+from agent_brain.states.models.call_data import RequestReader, describe_request, hide_secrets
 from agent_brain.states.models.interception import without_real_calls
 from agent_brain.tools.wake import ahead_of_time
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, fields
 from pathlib import Path
-from typing import NamedTuple, TypedDict
+from typing import Any, TypedDict
 
-from agent_brain.cli.compare.figures import figures, plan_figures
-from agent_brain.cli.compare.file import read_experiment_file
+from agent_brain.cli.compare.file import make_experiment, read_experiment_file
 from agent_brain.cli.compare.progress import shown_progress
-from agent_brain.cli.compare.resolve import make_experiment
 from agent_brain.cli.exit_codes import ExitCode, UserError, notify, user_errors
 from agent_brain.cli.options import Options
 from agent_brain.cli.signals import (
@@ -22,9 +21,58 @@ from agent_brain.cli.signals import (
 from agent_brain.common.litellm import connections
 from agent_brain.common.text import count_of
 from agent_brain.errors import ExperimentError
-from agent_brain.experiments import Cell, Experiment, Outcome, Progress, Report
-from agent_brain.experiments.case_plan import Fresh, Only
-from agent_brain.experiments.cells import find_cell
+from agent_brain.experiments import Cell, CellReport, Experiment, Outcome, Plan, Progress, Report
+from agent_brain.experiments.case import find_cell
+from agent_brain.experiments.plan import Fresh, Only
+
+_COMPARED = (
+    "gained", "lost", "difference", "low", "high", "p", "p_adjusted", "significant",
+    "tasks_needed", "sentence",
+)  # fmt: skip
+
+
+def figures(report: Report) -> dict[str, Any]:
+    """Return what a report found, as JSON values; names of cells are whole."""
+    return {
+        "name": report.info.name,
+        "folder": None if report.folder is None else str(report.folder),
+        "base": str(report.base),
+        "tasks": len(report.info.tasks),
+        "repeat": report.info.repeat,
+        "missing": report.missing,
+        "cells": [_cell(one) for one in report.cells],
+        "comparisons": [
+            {"a": str(one.a), "b": str(one.b)} | {name: getattr(one, name) for name in _COMPARED}
+            for one in report.comparisons
+        ],
+        "warnings": report.warnings,
+    }
+
+
+def plan_figures(plan: Plan) -> dict[str, Any]:
+    """Return what an experiment would do, as JSON values."""
+    return {
+        "cells": [str(cell) for cell in plan.cells],
+        "cases": len(plan.cases),
+        "done": plan.done,
+        "max_cost": plan.max_cost,
+        "unpriced": plan.unpriced,
+    }
+
+
+def _cell(one: CellReport) -> dict[str, Any]:
+    passed = one.passed
+    others = {field.name: getattr(one, field.name) for field in fields(one)}
+    return others | {
+        "cell": str(one.cell),
+        **one.cell._asdict(),
+        "passed": passed.k,
+        "cases": passed.n,
+        "rate": passed.rate,
+        "low": passed.low,
+        "high": passed.high,
+        "score": asdict(one.score),
+    }
 
 
 class _Chosen(TypedDict):
@@ -73,10 +121,7 @@ def compare_file(
 
 
 async def _run(
-    experiment: Experiment,
-    folder: Path,
-    show: Callable[[Progress], None] | None,
-    chosen: _Chosen,
+    experiment: Experiment, folder: Path, show: Callable[[Progress], None] | None, chosen: _Chosen
 ) -> Report:
     end_quietly_at_second_ctrl_c()
     try:
@@ -87,7 +132,7 @@ async def _run(
 
 
 def _conclude(
-    report: Report, options: Options, thresholds: Sequence[Threshold], missing: int
+    report: Report, options: Options, thresholds: Iterable[tuple[Cell, float]], missing: int
 ) -> ExitCode:
     if options.as_json:
         print(json.dumps(figures(report), indent=2, ensure_ascii=False))
@@ -107,20 +152,13 @@ def _conclude(
     return ExitCode.ANSWERED
 
 
-class Threshold(NamedTuple):
-    """The least rate of passed cases of a cell."""
-
-    cell: Cell
-    rate: float
-
-
-def read_thresholds(texts: Iterable[str], cells: Sequence[Cell]) -> list[Threshold]:
+def read_thresholds(texts: Iterable[str], cells: Sequence[Cell]) -> list[tuple[Cell, float]]:
     """Return what ``CELL=RATE`` texts ask for; a rate alone holds for every cell.
 
     Raises:
         UserError: A text is neither, a rate is not from 0 to 1, or there is no such cell.
     """
-    found: list[Threshold] = []
+    found: list[tuple[Cell, float]] = []
     for text in texts:
         name, _, number = text.rpartition("=")
         try:
@@ -133,11 +171,11 @@ def read_thresholds(texts: Iterable[str], cells: Sequence[Cell]) -> list[Thresho
             meant = [find_cell(cells, name)] if name else cells
         except ExperimentError as error:
             raise UserError(f"--fail-under {text!r}: {error}") from error
-        found += [Threshold(cell, rate) for cell in meant]
+        found += [(cell, rate) for cell in meant]
     return found
 
 
-def below(report: Report, thresholds: Iterable[Threshold]) -> Iterator[str]:
+def below(report: Report, thresholds: Iterable[tuple[Cell, float]]) -> Iterator[str]:
     """Yield a sentence for each rate that is not reached, or not known yet."""
     tasks = len(report.info.tasks) * report.info.repeat
     for cell, least in thresholds:

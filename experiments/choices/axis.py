@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from os import PathLike
 from typing import Any, Self, TypeVar
 
-from agent_brain.errors import ExperimentError
+from agent_brain.errors import AgentBrainError, ExperimentError
 from agent_brain.experiments.task import is_name
 
 T = TypeVar("T")
@@ -35,10 +36,21 @@ class Faults:
         Raises:
             ExperimentError: Something was.
         """
-        if len(self._found) == 1:
-            raise self._found[0]
         if self._found:
-            raise ExperimentError("\n".join(map(str, self._found)))
+            raise ExperimentError("\n".join(map(str, self._found))) from self._found[0]
+
+
+@contextmanager
+def _at(where: str) -> Iterator[None]:
+    """Have errors say where they are, also those of options of a wrong kind."""
+    try:
+        yield
+    except ExperimentError:
+        raise
+    except AgentBrainError as error:
+        raise ExperimentError(f"{where}: {error}") from error
+    except (TypeError, ValueError) as error:
+        raise ExperimentError(f"{where}: {type(error).__name__}: {error}") from error
 
 
 def read_axis(axis: str, given: object, read: Callable[[str, Any], T]) -> dict[str, T]:
@@ -57,10 +69,15 @@ def read_axis(axis: str, given: object, read: Callable[[str, Any], T]) -> dict[s
     faults = Faults()
     for name, thing in _named(given):
         where = axis if name is None else f"{axis}[{name!r}]"
-        with faults:
+        with faults, _at(where):
             choice = read(where, thing)
             key: str = choice.name if name is None else name  # type: ignore[attr-defined]
-            _check_name(axis, key)
+            slash = "/" in key and axis != "models"
+            if not (is_name(key) and key.isprintable()) or "*" in key or slash:
+                raise ExperimentError(
+                    f"{axis}= has the name {key!r}: a name is not empty and has no '/', '*', line "
+                    "break or control character"
+                )
             if key in found:
                 raise ExperimentError(
                     f"{axis}= has two of the name {key!r}: give a dict from a name to each"
@@ -81,18 +98,6 @@ def _named(given: object) -> Iterator[tuple[str | None, Any]]:
         yield from ((None, thing) for thing in given)
     else:
         yield None, given
-
-
-def _check_name(axis: str, name: str) -> None:
-    if (
-        not (is_name(name) and name.isprintable())
-        or "*" in name
-        or ("/" in name and axis != "models")
-    ):
-        raise ExperimentError(
-            f"{axis}= has the name {name!r}: a name is not empty and has no '/', '*', line break "
-            "or control character"
-        )
 
 
 def is_with_options(given: object) -> bool:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, cast
 
 from agent_brain.common.references import load_object
-from agent_brain.errors import AgentBrainError, ExperimentError
+from agent_brain.errors import ExperimentError
 from agent_brain.experiments.choices.axis import (
     check_call,
     in_words,
@@ -101,17 +101,6 @@ def _read(where: str, given: Any) -> MemoryChoice:
 
 
 def _of_name(where: str, name: str, options: dict[str, Any]) -> MemoryChoice:
-    _check_options(where, name, options)
-    factory = cast("Callable[..., Memory]", find_memory(name))
-    takes = _taken(where, factory)
-    if options.get("embedder") is None or {"path", "url", "client"} & options.keys():
-        takes.discard("client")
-    key = fingerprint(name, options, factory)
-    make = partial(create_memory, name)
-    return MemoryChoice(name, in_words(name, options), key, make, options, takes)
-
-
-def _check_options(where: str, name: str, options: dict[str, Any]) -> None:
     if own := sorted({*PLACE} & options.keys()):
         raise ExperimentError(f"{where}: leave {', '.join(own)} to the experiment")
     shared = [key for key, value in options.items() if isinstance(value, Memory)]
@@ -120,10 +109,14 @@ def _check_options(where: str, name: str, options: dict[str, Any]) -> None:
             f"{where}: {shared[0]}= is a memory, which all cases would share: give a function of "
             "the tools that makes both"
         )
-    try:
-        create_memory(name, (), **options)
-    except AgentBrainError as error:
-        raise ExperimentError(f"{where}: {error}") from error
+    create_memory(name, (), **options)
+    factory = cast("Callable[..., Memory]", find_memory(name))
+    takes = _taken(where, factory)
+    if options.get("embedder") is None or {"path", "url", "client"} & options.keys():
+        takes.discard("client")
+    key = fingerprint(name, options, factory)
+    make = partial(create_memory, name)
+    return MemoryChoice(name, in_words(name, options), key, make, options, takes)
 
 
 def _taken(where: str, function: Callable[..., Any]) -> set[str]:

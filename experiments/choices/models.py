@@ -105,10 +105,8 @@ def _read_with_options(where: str, given: Any) -> ModelChoice:
         raise ExperimentError(f"{where}: {problem}")
     try:
         made = make(**options)
-    except AgentBrainError as error:
+    except ExperimentError as error:  # of a model of rules
         raise ExperimentError(f"{where}: {error}") from error
-    except (TypeError, ValueError) as error:  # an option of a wrong kind
-        raise ExperimentError(f"{where}: {type(error).__name__}: {error}") from error
     if not isinstance(made, LLM):
         raise ExperimentError(f"{where}: {name!r} returned {made!r}, which is not a model")
     if not is_reference(name):

@@ -12,7 +12,7 @@ from agent_brain.brainfile import net_from_file
 from agent_brain.common.references import load_object
 from agent_brain.common.suggest import wrong_option
 from agent_brain.demo import DemoLLM
-from agent_brain.errors import AgentBrainError, ExperimentError
+from agent_brain.errors import ExperimentError
 from agent_brain.experiments.choices.axis import (
     check_call,
     in_words,
@@ -27,7 +27,7 @@ from agent_brain.nets.registry import create_net, find_net
 from agent_brain.states.models.llm import LLM
 
 SUFFIXES = (".toml", ".yaml", ".yml")
-MakeNet = Callable[[LLM, Any], Net]  # of the model and the output type
+MakeNet = Callable[[Any, Any], Net]  # of the model, if it has none, and the output type
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +52,6 @@ class NetChoice:
 
     def make(self, llm: LLM | None, output_type: Any) -> Net:
         """Return the net for a model. All cases share it, as runs keep nothing in nets."""
-        if self.net is not None or llm is None:
-            assert self.net is not None
-            return self.net
         key = id(llm), id(output_type)
         if key not in self.made:
             self.made[key] = self.create(llm, output_type)
@@ -79,36 +76,24 @@ def read_nets(given: object, options: object = None) -> dict[str, NetChoice]:
 
 def _read(where: str, given: Any, common: Mapping[str, Any]) -> NetChoice:
     thing, options = split_options(where, given)
-    try:
-        if isinstance(thing, Net | Mapping):
-            return _of_object(as_net(thing))
-        if isinstance(thing, str | PathLike):
-            text = fspath(thing)
-            choice = _of_text(where, text, options, common)
-            choice.create(DemoLLM(), None)  # an option may have a wrong value
-            return choice
-    except ExperimentError:
-        raise
-    except AgentBrainError as error:
-        raise ExperimentError(f"{where}: {error}") from error
-    except (TypeError, ValueError) as error:  # an option of a wrong kind
-        raise ExperimentError(f"{where}: {type(error).__name__}: {error}") from error
+    if isinstance(thing, Net | Mapping):
+        return _of_object(as_net(thing))
+    if isinstance(thing, str | PathLike):
+        text = fspath(thing)
+        if Path(text).suffix.lower() in SUFFIXES:
+            choice = _of_file(where, text, options)
+        elif ":" in text:
+            choice = _of_reference(where, text, options)
+        else:
+            choice = _of_name(text, {**common, **options})
+        choice.create(DemoLLM(), None)  # an option may have a wrong value
+        return choice
     if callable(thing) and not isinstance(thing, type):
         return _of_function(where, name_of(thing), name_of(thing), thing, {})
     raise ExperimentError(
         f"{where}={thing!r}: give the name of a net, a net, a file (.toml, .yaml), 'module:name', "
         "a tuple (name, options), or a function of a model that returns a net"
     )
-
-
-def _of_text(
-    where: str, text: str, options: dict[str, Any], common: Mapping[str, Any]
-) -> NetChoice:
-    if Path(text).suffix.lower() in SUFFIXES:
-        return _of_file(where, text, options)
-    if ":" in text:
-        return _of_reference(where, text, options)
-    return _of_name(text, {**common, **options})
 
 
 def _of_object(net: Net) -> NetChoice:
@@ -149,31 +134,24 @@ def _of_reference(where: str, text: str, options: dict[str, Any]) -> NetChoice:
 def _of_function(
     where: str, name: str, text: str, function: Callable[..., Any], options: dict[str, Any]
 ) -> NetChoice:
-    typed = _takes_type(where, function)
-
-    def given(llm: LLM | None, output_type: Any) -> tuple[list[Any], dict[str, Any]]:
-        more = {"output_type": output_type} if typed == "name" else {}
-        return [llm, *([output_type] if typed == "place" else [])], {**options, **more}
-
-    def create(llm: LLM, output_type: Any) -> Net:
-        args, named = given(llm, output_type)
-        return as_net(function(*args, **named))
-
-    args, named = given(None, None)
-    check_call(where, function, *args, **named)
-
-    return NetChoice(name, in_words(text, options), fingerprint(function, options), create)
-
-
-def _takes_type(where: str, function: Callable[..., Any]) -> str | None:
-    """Return how a function takes the output type: by ``"name"``, by ``"place"``, or not at all."""
+    """Return the choice of a function, which takes the output type by name, by place, or not."""
     parameters = parameters_of(where, function)
     found = parameters.get("output_type")
-    if found is not None and found.kind is not found.POSITIONAL_ONLY:
-        return "name"
-    required = [
-        p
+    by_name = found is not None and found.kind is not found.POSITIONAL_ONLY
+    required = sum(
+        p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.default is p.empty
         for p in parameters.values()
-        if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.default is p.empty
-    ]
-    return "place" if len(required) > 1 else None
+    )
+
+    def arguments(llm: LLM | None, output_type: Any) -> tuple[list[Any], dict[str, Any]]:
+        if by_name:
+            return [llm], {**options, "output_type": output_type}
+        return [llm, output_type] if required > 1 else [llm], options
+
+    def create(llm: LLM, output_type: Any) -> Net:
+        args, named = arguments(llm, output_type)
+        return as_net(function(*args, **named))
+
+    args, named = arguments(None, None)
+    check_call(where, function, *args, **named)
+    return NetChoice(name, in_words(text, options), fingerprint(function, options), create)

@@ -28,5 +28,5 @@ with extra("inspect", ExperimentError):
 
 if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.experiments.inspect.agent import brain_agent as brain_agent
-    from agent_brain.experiments.inspect.llm import InspectLLM as InspectLLM
+    from agent_brain.experiments.inspect.provider import InspectLLM as InspectLLM
     from agent_brain.experiments.inspect.provider import LLMModel as LLMModel

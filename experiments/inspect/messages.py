@@ -44,13 +44,13 @@ def to_inspect(message: Message) -> ChatMessage:
         case Role.USER:
             return ChatMessageUser(id=message.id, content=_content(message))
         case Role.ASSISTANT:
-            returned = _as_returned(message)
-            return ChatMessageAssistant(
-                id=message.id,
-                content=message.content if returned is None else returned.content,
-                tool_calls=[*map(to_call, message.tool_calls)] or None,
-                metadata=None if returned is None else returned.metadata,
-            )
+            calls = [*map(to_call, message.tool_calls)] or None
+            data: Any = message.metadata.get(PROVIDER_DATA) or {}
+            if CONTENT in data:  # as a model returned it, such as with signed reasoning
+                returned = ChatMessageAssistant.model_validate(data[CONTENT])
+                if returned.text == message.content:
+                    return returned.model_copy(update={"id": message.id, "tool_calls": calls})
+            return ChatMessageAssistant(id=message.id, content=message.content, tool_calls=calls)
         case Role.TOOL:
             return ChatMessageTool(
                 id=message.id,
@@ -77,15 +77,6 @@ def _attached(attachment: Attachment) -> Content:
         return ContentAudio(audio=source, format=_SOUNDS[subtype])
     name = attachment.name or ""
     return ContentDocument(document=source, filename=name, mime_type=attachment.media_type)
-
-
-def _as_returned(message: Message) -> ChatMessageAssistant | None:
-    """Return a message as a model returned it, such as with signed reasoning, if it is the same."""
-    data: Any = message.metadata.get(PROVIDER_DATA) or {}
-    if CONTENT not in data:
-        return None
-    returned = ChatMessageAssistant.model_validate(data[CONTENT])
-    return returned if returned.text == message.content else None
 
 
 def to_call(action: Action) -> ToolCall:

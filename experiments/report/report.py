@@ -8,11 +8,18 @@ from itertools import chain, combinations
 from pathlib import Path
 
 from agent_brain.errors import ExperimentError
-from agent_brain.experiments.case import CaseResult, ExperimentInfo
-from agent_brain.experiments.cells import Cell, find_cell, short_names
-from agent_brain.experiments.report.comparison import Comparison, adjust, compare
-from agent_brain.experiments.report.figures import CellReport, Rate, passed_rate, report_cell
-from agent_brain.experiments.report.notes import warnings_of
+from agent_brain.experiments.case import CaseResult, Cell, ExperimentInfo, find_cell, short_names
+from agent_brain.experiments.report.figures import (
+    CellReport,
+    Comparison,
+    Rate,
+    adjust,
+    compare,
+    passed_rate,
+    report_cell,
+)
+from agent_brain.experiments.report.tables import markdown, terminal
+from agent_brain.experiments.report.words import warnings_of
 from agent_brain.experiments.store import as_folder, read_cases, read_info
 
 
@@ -134,13 +141,16 @@ class Report:
 
     def by_tag(self) -> dict[str, dict[Cell, Rate]]:
         """Return, for each tag of the tasks, how many of its cases each cell passed."""
-        tags = dict.fromkeys(tag for task in self.info.tasks for tag in task.tags)
+        tasks: dict[str, set[str]] = {}
+        for task in self.info.tasks:
+            for tag in task.tags:
+                tasks.setdefault(tag, set()).add(task.id)
         return {
             tag: {
-                one.cell: passed_rate([case for case in one.cases if tag in self._tags[case.task]])
+                one.cell: passed_rate([case for case in one.cases if case.task in tagged])
                 for one in self.cells
             }
-            for tag in tags
+            for tag, tagged in tasks.items()
         }
 
     @property
@@ -150,8 +160,6 @@ class Report:
 
     def to_markdown(self) -> str:
         """Return the report as Markdown, such as for a pull request."""
-        from agent_brain.experiments.report.markdown import markdown
-
         return markdown(self)
 
     def to_html(self) -> str:
@@ -184,8 +192,6 @@ class Report:
         return where
 
     def __str__(self) -> str:
-        from agent_brain.experiments.report.terminal import terminal
-
         return terminal(self)
 
     def __repr__(self) -> str:
@@ -195,10 +201,6 @@ class Report:
         names = self.names
         first, second = self.groups[a], self.groups[b]
         return compare((a, b), (names[a], names[b]), first, second)
-
-    @cached_property
-    def _tags(self) -> dict[str, tuple[str, ...]]:
-        return {task.id: task.tags for task in self.info.tasks}
 
 
 def load_report(folder: Path | str) -> Report:

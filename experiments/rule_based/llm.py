@@ -1,25 +1,120 @@
-"""The rule-based model."""
+"""The rule-based model, and the mistakes that it makes if it is asked to."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from hashlib import blake2b
 from typing import Any
 
 from anyio.lowlevel import checkpoint
+from pydantic import TypeAdapter, ValidationError
 
 from agent_brain.common.text import count_tokens, to_compact_json
 from agent_brain.common.values import is_amount
 from agent_brain.errors import ExperimentError
-from agent_brain.experiments.rule_based.moves import Answer, Call, Move
 from agent_brain.experiments.rule_based.replies import reply_to
 from agent_brain.experiments.rule_based.sight import Sight
-from agent_brain.experiments.rule_based.slips import draw, mistaken
+from agent_brain.experiments.rule_based.solving import UNKNOWN, Answer, Data, Move
 from agent_brain.memories.message import Message
 from agent_brain.states.models.llm import LLM, Piece
 from agent_brain.states.usage import Usage
+from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
+
+_NUMBER = re.compile(r"-?\d+")
+_SAID_AT = re.compile(r"^- \[\d{4}-\d\d-\d\d \d\d:\d\d\] ", re.MULTILINE)  # of recalled messages
+
+
+def draw(sight: Sight, seed: int) -> float:
+    """Return a number from 0 to 1 that depends on the seed and on all that is shown but the time.
+
+    Memories that recall show when a message was said: a case that is run later, such as after a
+    restart, would slip elsewhere.
+    """
+    shown = [
+        [
+            m.role.value,
+            _SAID_AT.sub("- ", m.content),
+            [[call.name, call.args] for call in m.tool_calls],
+        ]
+        for m in sight.messages
+    ]
+    asked = [tool.name for tool in sight.tools], getattr(sight.output_type, "__name__", "")
+    text = json.dumps([seed, shown, asked], sort_keys=True, default=str)
+    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest()) / 2**64
+
+
+def mistaken(move: Move, output_type: Any) -> Move:
+    """Return the move with a mistake in it, of the same form."""
+    match move:
+        case Action():
+            return Action(name=move.name, args=_wrong_argument(move.args))
+        case Answer(text):
+            return Answer(_wrong_text(text), known=False)
+        case Data(value, others):
+            return Data(others[0] if others else _wrong_data(value, output_type))
+
+
+def _wrong_argument(args: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments with another last one."""
+    if not args:
+        return {}
+    name = list(args)[-1]
+    value = args[name]
+    misspelt = isinstance(value, str) and not _NUMBER.search(value)
+    return {**args, name: value[:-1] if misspelt else _wrong_value(value)}
+
+
+def _wrong_value(value: Any) -> Any:
+    match value:
+        case bool():
+            return not value
+        case float() if 0 <= value <= 1:
+            return 1 - value
+        case int() | float():
+            return value + 1
+        case str():
+            return _wrong_text(value)
+        case [*_, _]:
+            return [*value[:-1], _wrong_value(value[-1])]
+    return value
+
+
+def _wrong_text(text: str) -> str:
+    """Return a text with another last number, or one that says nothing."""
+    numbers = list(_NUMBER.finditer(text))
+    if not numbers:
+        return f"{UNKNOWN}." if UNKNOWN not in text else "It is as you say."
+    last = numbers[-1]
+    return f"{text[: last.start()]}{int(last[0]) + 1}{text[last.end() :]}"
+
+
+def _wrong_data(value: Any, output_type: Any) -> Any:
+    """Return data that still fits its type: every value of the first kind that can be wrong."""
+    if not isinstance(value, dict):
+        return _fitting([_wrong_value(value)], output_type, value)
+    kinds: Sequence[tuple[type, ...]] = ((bool,), (int, float), (list,), (str,))
+    found = []
+    for types in kinds:
+        wrong = {k: _wrong_value(v) if type(v) in types else v for k, v in value.items()}
+        if wrong.get("passed") != value.get("passed") and "score" in value:
+            wrong["score"] = float(wrong["passed"])
+        if wrong != value:
+            found.append(wrong)
+    return _fitting(found, output_type, value)
+
+
+def _fitting(found: Sequence[Any], output_type: Any, otherwise: Any) -> Any:
+    adapter = TypeAdapter(output_type)
+    for value in found:
+        try:
+            adapter.validate_python(value)
+        except ValidationError:
+            continue
+        return value
+    return otherwise
 
 
 class RuleBasedLLM(LLM):
@@ -58,7 +153,8 @@ class RuleBasedLLM(LLM):
     ) -> None:
         if not is_amount(slip, zero=True) or slip > 1:
             raise ExperimentError(f"RuleBasedLLM(slip={slip!r}): a probability from 0 to 1")
-        if not _is_price(price):
+        pair = isinstance(price, tuple | list) and len(price) == 2
+        if not pair or not all(is_amount(part, zero=True) for part in price):
             raise ExperimentError(f"RuleBasedLLM(price={price!r}): US dollars, at least 0")
         self.slip = slip
         self.seed = seed
@@ -73,21 +169,20 @@ class RuleBasedLLM(LLM):
         output_type: Any = None,
     ) -> AsyncIterator[Piece]:
         """Reply to ``messages``; see :meth:`agent_brain.states.models.llm.LLM.stream`."""
-        move = self._decide(Sight(messages, tools, output_type))
-        written = _written(move)
-        if isinstance(move, Call):
+        sight = Sight(messages, tools, output_type)
+        move = reply_to(sight)
+        if self.slip > 0 and draw(sight, self.seed) < self.slip:
+            move = mistaken(move, output_type)
+        if isinstance(move, Action):
+            written = to_compact_json({"name": move.name, "args": move.args})
             await checkpoint()
-            yield move.action
+            yield move
         else:
+            written = move.text if isinstance(move, Answer) else json.dumps(move.value)
             for word in re.findall(r"\s*\S+", written):
                 await checkpoint()
                 yield word
         yield self._usage(messages, tools, written)
-
-    def _decide(self, sight: Sight) -> Move:
-        move = reply_to(sight)
-        slips = self.slip > 0 and draw(sight, self.seed) < self.slip
-        return mistaken(move, sight.output_type) if slips else move
 
     def _usage(self, messages: Sequence[Message], tools: Sequence[BaseTool], written: str) -> Usage:
         read = sum(count_tokens(message.content) for message in messages)
@@ -96,14 +191,3 @@ class RuleBasedLLM(LLM):
         wrote = count_tokens(written)
         cost = (read * self.price[0] + wrote * self.price[1]) / 1e6
         return Usage(read, wrote, cost, 1, self.model)
-
-
-def _is_price(given: Any) -> bool:
-    pair = isinstance(given, tuple | list) and len(given) == 2
-    return pair and all(is_amount(part, zero=True) for part in given)
-
-
-def _written(move: Move) -> str:
-    if isinstance(move, Call):
-        return to_compact_json({"name": move.action.name, "args": move.action.args})
-    return move.text if isinstance(move, Answer) else json.dumps(move.value)

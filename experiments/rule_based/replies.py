@@ -7,25 +7,76 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 from pydantic import TypeAdapter
 
-from agent_brain.experiments.rule_based.facts import in_order, statements_in
-from agent_brain.experiments.rule_based.filling import fill
-from agent_brain.experiments.rule_based.moves import UNKNOWN, Answer, Call, Data, Move
-from agent_brain.experiments.rule_based.puzzle_thoughts import continued, judged
-from agent_brain.experiments.rule_based.requests import REMARK
-from agent_brain.experiments.rule_based.sight import Sight
+from agent_brain.demo.filling import Filler, resolve
+from agent_brain.experiments.rule_based.sight import (
+    REMARK,
+    Sight,
+    in_order,
+    questions_in,
+    statements_in,
+)
 from agent_brain.experiments.rule_based.solving import (
+    UNKNOWN,
+    Answer,
+    Data,
+    Move,
+    failures,
     known_answer,
-    read_puzzle,
     solve,
     steps_to,
 )
-from agent_brain.experiments.rule_based.tool_choice import failures
 from agent_brain.nets.library.voting import majority
 from agent_brain.states.output_types import OutputTool
 from agent_brain.tools.action import Action
+
+_SUBJECT = re.compile(r"\b(?:for|about) (?:the )?([^.,:?!]+)[.,:?!]", re.I)
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+
+
+def fill(sight: Sight, schema: Mapping[str, Any]) -> Any:
+    """Return data that fits the schema: what is known; where nothing is, a value that says so."""
+    match = _SUBJECT.search(sight.question)
+    filler = Filler(schema, sight.question, [], "unknown", 0.0, ())
+    fields = resolve(schema, schema).get("properties", {})
+    values = {}
+    for name, part in fields.items():
+        found = _known(sight, name.replace("_", " "), match[1] if match else "")
+        if not found and len(fields) == 1:  # a number, say, is asked for in a form of one field
+            found = known_answer(sight).value
+        values[name] = _read(found, resolve(part, schema), filler)
+    return values
+
+
+def _known(sight: Sight, name: str, subject: str) -> str:
+    """Return what is known about a field of a form; empty if nothing is."""
+    asked = [parts for parts in questions_in(sight.question) if parts[0].casefold() == name]
+    chains = [f"the {' of '.join(parts)}" for parts in asked] or [f"the {name} of {subject}"]
+    return known_answer(sight, f"Find {chains[0]}.").value
+
+
+def _read(text: str, part: Mapping[str, Any], filler: Filler) -> Any:
+    """Return a text as data of a type."""
+    numbers = _NUMBER.findall(text)
+    match part.get("type"):
+        case "string" if text:
+            return text
+        case "integer" if numbers:
+            return int(float(numbers[-1]))
+        case "number" if numbers:
+            return float(numbers[-1])
+        case "boolean" if text:
+            return text.casefold() in ("yes", "true")
+        case "array" if text:
+            items = resolve(part.get("items", {}), filler.root)
+            return [_read(item, items, filler) for item in re.split(r",? and |, ", text)]
+        case _ if text in part.get("enum", ()):
+            return text
+    return filler.fill(part)
+
 
 Reply = Callable[[Sight, Mapping[str, str]], Move]
 
@@ -52,22 +103,16 @@ def reply_to(sight: Sight) -> Move:
         if not isinstance(solved, Answer):
             return solved
         first = outputs[0]
-        return Call(Action(name=first.name, args=fill(sight, first.input_schema)))
+        return Action(name=first.name, args=fill(sight, first.input_schema))
     solved = solve(sight)
-    if isinstance(solved, Answer):
-        return _as_asked(sight, solved)
-    return solved
-
-
-def _as_asked(sight: Sight, answer: Answer) -> Answer:
-    """Return an answer with the ending that the prompt or the user asks for."""
-    text = answer.text
-    if answer.value and _CLOSING_LINE in sight.system:
-        text += f"\n{_CLOSING_LINE} {answer.value}"
-    asked = [found[1] for said in sight.said for found in _ENDING.finditer(said)]
-    if asked:
+    if not isinstance(solved, Answer):
+        return solved
+    text = solved.text  # with the ending that the prompt or the user asks for
+    if solved.value and _CLOSING_LINE in sight.system:
+        text += f"\n{_CLOSING_LINE} {solved.value}"
+    if asked := [found[1] for said in sight.said for found in _ENDING.finditer(said)]:
         text += f" {asked[-1]}."
-    return replace(answer, text=text)
+    return replace(solved, text=text)
 
 
 def _extract(sight: Sight, fields: Mapping[str, str]) -> Move:
@@ -82,13 +127,13 @@ def _extract(sight: Sight, fields: Mapping[str, str]) -> Move:
 
 
 def _plan(sight: Sight, fields: Mapping[str, str]) -> Move:
-    steps = [step for step in steps_to(sight.goal) if not _is_done(sight, step)]
+    """Return the steps whose results neither tools nor people have told yet."""
+    steps = [
+        step
+        for step in steps_to(sight.goal)
+        if not ("Find" in step and known_answer(sight, step).known)
+    ]
     return Data({"steps": steps[: int(fields["most"])]})
-
-
-def _is_done(sight: Sight, step: str) -> bool:
-    """Return whether a step's result is already told by tools or people."""
-    return "Find" in step and known_answer(sight, step).known
 
 
 def _judge_answer(sight: Sight, fields: Mapping[str, str]) -> Move:
@@ -96,9 +141,8 @@ def _judge_answer(sight: Sight, fields: Mapping[str, str]) -> Move:
     own, given = known_answer(sight), fields["answer"]
     if UNKNOWN in given:
         return _evaluation("It does not answer the question")
-    if own.value and not _says(given, own.value):
-        return _evaluation("It is not what the results say")
-    return _evaluation("")
+    wrong = own.value and not _says(given, own.value)
+    return _evaluation("It is not what the results say" if wrong else "")
 
 
 def _judge_step(sight: Sight, fields: Mapping[str, str]) -> Move:
@@ -132,17 +176,12 @@ def _choose(sight: Sight, fields: Mapping[str, str]) -> Move:
 def _continue(sight: Sight, fields: Mapping[str, str]) -> Move:
     """Propose what could come next: the next steps to the answer, with their results."""
     path, count = _path(fields["path"]), int(fields.get("count", "1"))
-    if puzzle := read_puzzle(sight.goal):
-        return Data({"thoughts": continued(path, *puzzle, count)})
     said = _thoughts(sight)
     return Data({"thoughts": said[len(path) : len(path) + count] or said[-1:]})
 
 
 def _judge_path(sight: Sight, fields: Mapping[str, str]) -> Move:
     path = _path(fields["path"])
-    if puzzle := read_puzzle(sight.goal):
-        score, solved = judged(path, *puzzle)
-        return Data({"score": score, "solved": solved})
     said = _thoughts(sight)
     right = [thought in said and UNKNOWN not in thought for thought in path]
     solved = all(right) and path[-1:] == said[-1:]

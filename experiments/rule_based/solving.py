@@ -1,10 +1,12 @@
-"""Solve what a user asks, from what is shown: a table of rules."""
+"""Solve what a user asks, from what is shown and with the tools that are offered."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from agent_brain.experiments.expressions import (
     Expression,
@@ -14,21 +16,117 @@ from agent_brain.experiments.expressions import (
     make_number,
     operations_of,
     write,
-    write_number,
 )
-from agent_brain.experiments.rule_based.facts import key, questions_in, shorter, words_of
-from agent_brain.experiments.rule_based.moves import UNKNOWN, Answer, Call
-from agent_brain.experiments.rule_based.sight import Sight
-from agent_brain.experiments.rule_based.tool_choice import (
-    calls_for_operation,
-    calls_for_subject,
-    failures,
-    next_try,
-    result_of,
-)
+from agent_brain.experiments.rule_based.sight import Sight, key, questions_in, shorter, words_of
 from agent_brain.tools.action import Action
+from agent_brain.tools.base import BaseTool
 
-Solved = Call | Answer
+UNKNOWN = "I do not know"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Say something.
+
+    Attributes:
+        text: What is said.
+        value: What of it answers the question; empty if nothing does.
+        known: Whether it answers the question.
+    """
+
+    text: str
+    value: str = ""
+    known: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """Return data of the form that is asked for.
+
+    Attributes:
+        value: The data.
+        others: Other data that could have been chosen.
+    """
+
+    value: Any
+    others: tuple[Any, ...] = ()
+
+
+Move = Action | Answer | Data
+
+
+_TRIES = 2  # of the same call, while it fails
+_READS = frozenset("look lookup find search record return tell archive read directory".split())
+_WRITES = frozenset("add complete revise remove write save delete send todo remember".split())
+_OPERATIONS: Mapping[str, frozenset[str]] = {
+    "+": frozenset({"add", "sum", "plus"}),
+    "-": frozenset({"subtract", "minus", "difference"}),
+    "*": frozenset({"multiply", "times", "product"}),
+    "/": frozenset({"divide", "quotient"}),
+}
+
+
+def calls_for_operation(
+    tools: Sequence[BaseTool], symbol: str, left: Fraction, right: Fraction
+) -> Iterator[Action]:
+    """Yield the calls that do an operation on two whole numbers."""
+    if not left.denominator == right.denominator == 1:
+        return
+    for tool in tools:
+        names = _required(tool, ("integer", "number"))
+        if len(names) == 2 and _words(tool) & _OPERATIONS[symbol]:
+            yield Action(name=tool.name, args={names[0]: int(left), names[1]: int(right)})
+
+
+def calls_for_subject(tools: Sequence[BaseTool], subject: str) -> Iterator[Action]:
+    """Yield the calls that look something up."""
+    for tool in tools:
+        names = _required(tool, ("string",))
+        words = _words(tool)
+        if len(names) == 1 and words & _READS and not words & _WRITES:
+            yield Action(name=tool.name, args={names[0]: subject})
+
+
+def next_try(sight: Sight, wanted: Iterable[Action]) -> Action | None:
+    """Return the first call to be made: one after the other while they fail; None if all have.
+
+    A call is tried again before another tool is, as an error may pass.
+    """
+    for action in wanted:
+        tried = [m for call, m in sight.results if _same(call, action)]
+        if any(not message.is_error for message in tried):
+            return None  # it has told what it knows
+        if len(tried) < _TRIES:
+            return action
+    return None
+
+
+def failures(sight: Sight) -> list[str]:
+    """Return the names of the tools whose last call has failed."""
+    last = {call.name: message.is_error for call, message in sight.results}
+    return [name for name, failed in last.items() if failed]
+
+
+def _same(one: Action, other: Action) -> bool:
+    return (one.name, one.args) == (other.name, other.args)
+
+
+def _required(tool: BaseTool, types: Sequence[str]) -> list[str]:
+    """Return the names of the required parameters if all are of these types."""
+    schema: Mapping[str, Any] = tool.input_schema
+    parts = schema.get("properties", {})
+    names = list(schema.get("required", ()))
+    return names if all(parts.get(name, {}).get("type") in types for name in names) else []
+
+
+def _words(tool: BaseTool) -> set[str]:
+    first = tool.description.partition(".")[0]
+    found = re.findall(r"[a-z]+", f"{tool.name} {first}".replace("_", " ").casefold())
+    return set(found) | {word.removesuffix("s") for word in found}
+
+
+Solved = Action | Answer
+Computed = Fraction | Action | None  # None if a tool has failed too often
 Solver = Callable[[Sight, str], "Solved | None"]
 
 _ASKS = re.compile(r"\b(?:what is|calculate|compute|work out|how much is)\b", re.I)
@@ -91,12 +189,12 @@ def _arithmetic(sight: Sight, question: str) -> Solved | None:
         solved = _calculate(sight, expression)
     except ExpressionError:
         return Answer(f"{UNKNOWN}: {write(expression)} divides by zero.", known=False)
-    if isinstance(solved, Call):
+    if isinstance(solved, Action):
         return solved
     if solved is None:
         names = " and ".join(failures(sight))
         return Answer(f"{UNKNOWN}: the tool {names} failed.", known=False)
-    number = write_number(solved)
+    number = str(solved)
     return Answer(f"{write(expression)} = {number}", value=number)
 
 
@@ -106,7 +204,7 @@ def _sum_in(question: str) -> Expression | None:
     return max(found, key=lambda one: len(write(one)), default=None)
 
 
-def _calculate(sight: Sight, expression: Expression) -> Fraction | Call | None:
+def _calculate(sight: Sight, expression: Expression) -> Computed:
     """Return the value, the next call, or None if a tool has failed too often.
 
     Raises:
@@ -126,18 +224,19 @@ def _calculate(sight: Sight, expression: Expression) -> Fraction | Call | None:
     return _operate(sight, expression.symbol, left, right)
 
 
-def _operate(sight: Sight, symbol: str, left: Fraction, right: Fraction) -> Fraction | Call | None:
+def _operate(sight: Sight, symbol: str, left: Fraction, right: Fraction) -> Computed:
     """Do an operation with a tool; in the head if no tool for it is offered."""
     wanted = [*calls_for_operation(sight.tools, symbol, left, right)]
     if not wanted:
         return apply(symbol, left, right)
-    told = result_of(sight, wanted)
-    if told is None:
-        return next_try(sight, wanted)
-    try:
-        return Fraction(told.strip())
-    except ValueError:
-        return None
+    for action in wanted:
+        for call, message in sight.results:
+            if _same(call, action) and not message.is_error:
+                try:
+                    return Fraction(message.content.strip())
+                except ValueError:
+                    return None
+    return next_try(sight, wanted)
 
 
 def _facts(sight: Sight, question: str) -> Solved | None:
@@ -147,7 +246,7 @@ def _facts(sight: Sight, question: str) -> Solved | None:
     said: list[Answer] = []
     for parts in chains:
         value = _find(sight, parts)
-        if isinstance(value, Call):
+        if isinstance(value, Action):
             return value
         words = words_of(parts)
         failed = f" The tool {' and '.join(failures(sight))} failed." if failures(sight) else ""
@@ -159,7 +258,7 @@ def _facts(sight: Sight, question: str) -> Solved | None:
     return Answer(" ".join(answer.text for answer in said), said[-1].value, known)
 
 
-def _find(sight: Sight, parts: list[str]) -> str | Call | None:
+def _find(sight: Sight, parts: list[str]) -> str | Action | None:
     """Return the value that a chain leads to, or the next call; None if it is not known."""
     if (known := sight.facts.get(key(parts))) is not None:
         return known
@@ -184,10 +283,10 @@ def _forget(sight: Sight, question: str) -> Solved | None:
     shown = "\n".join(message.content for message in sight.messages)
     line = rf"^- .*\b{re.escape(asked[1])}\b.*; (fact_\w+)\]$"
     if (found := re.search(line, shown, re.I | re.MULTILINE)) is not None:
-        return Call(Action(name="forget", args={"fact_id": found[1]}))
+        return Action(name="forget", args={"fact_id": found[1]})
     if "recall_user" in done:
         return Answer(f"{UNKNOWN} the {asked[1]}.", known=False)
-    return Call(Action(name="recall_user", args={"query": asked[1]}))
+    return Action(name="recall_user", args={"query": asked[1]})
 
 
 SOLVERS: tuple[Solver, ...] = (_forget, _puzzle, _arithmetic, _facts)

@@ -6,7 +6,6 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TypeAlias
 
 import anyio
@@ -14,12 +13,11 @@ import anyio
 from agent_brain.common.aio import CLEANUP_SECONDS, maybe_await
 from agent_brain.common.pool import work_off
 from agent_brain.experiments.case import CaseResult
-from agent_brain.experiments.case_plan import Case
 from agent_brain.experiments.choices.memories import MemoryChoice
 from agent_brain.experiments.choices.models import ModelChoice
 from agent_brain.experiments.choices.nets import NetChoice
+from agent_brain.experiments.plan import Case
 from agent_brain.experiments.running.case_run import CaseRun
-from agent_brain.experiments.running.program import Equipment
 from agent_brain.experiments.settings import Settings
 from agent_brain.experiments.store import Store
 from agent_brain.hooks.rate_limits import RateLimits
@@ -66,6 +64,12 @@ class Runner:
         nets: The nets by name.
         memories: The memories by name.
         models: The models by name.
+        on_progress: Called with how far it is, at the start and after each case.
+
+    Attributes:
+        client: Returns the client of Chroma of the folder.
+        limits: What calls of models wait for, together.
+        ledger: Counts what all cases use; None if nobody asks.
     """
 
     def __init__(
@@ -76,20 +80,17 @@ class Runner:
         nets: Mapping[str, NetChoice],
         memories: Mapping[str, MemoryChoice],
         models: Mapping[str, ModelChoice],
+        on_progress: OnProgress | None,
     ) -> None:
+        self._on_progress = on_progress
         self._cases = cases
         self._left = [case for case in cases if case.id not in store.kept]
         self._store = store
-        self._settings = settings
-        self._with = Equipment(
-            nets=nets,
-            memories=memories,
-            models=models,
-            settings=settings,
-            client=store.client,
-            limits=RateLimits(),
-            ledger=None if settings.max_cost is None else UsageLedger(),
-        )
+        self.settings = settings
+        self.nets, self.memories, self.models = nets, memories, models
+        self.client = store.client
+        self.limits = RateLimits()
+        self.ledger = None if settings.max_cost is None else UsageLedger()
         self._running: Counter[str] = Counter()  # cases by model
         self._judged = 0.0  # US dollars
         self._begun = 0.0
@@ -97,21 +98,21 @@ class Runner:
         self._of_cell = Counter(case.cell for case in cases)
         self._of_cell.subtract(case.cell for case in self._done)
 
-    async def run(self, on_progress: OnProgress | None) -> None:
+    async def run(self) -> None:
         """Run them, as far as the budgets allow."""
         self._begun = time.monotonic()
-        await self._tell(on_progress, None)
+        await self._tell(None)
         if not self._left:
             return
-        models = [self._with.models[name] for name in {case.cell.model for case in self._left}]
+        models = [self.models[name] for name in {case.cell.model for case in self._left}]
         try:
             for model in models:
                 if model.llm is not None:
                     await model.llm.open()  # not in the time of a case
             await work_off(
                 self._left,
-                partial(self._run_one, on_progress=on_progress),
-                at_once=self._settings.at_once,
+                self._run_one,
+                at_once=self.settings.at_once,
                 may_begin=self._may_begin,
                 has_room=self._has_room,
             )
@@ -121,43 +122,37 @@ class Runner:
                     if model.llm is not None and model.is_ours:
                         await model.llm.aclose()
 
-    async def _run_one(self, case: Case, on_progress: OnProgress | None) -> None:
-        model = case.cell.model
-        self._running[model] += 1
+    async def _run_one(self, case: Case) -> None:
+        self._running[case.cell.model] += 1
         try:
-            await self._run_and_keep(case, on_progress)
+            run = CaseRun(case, self)
+            result = await run.run()
+            self._judged += result.judge_cost
+            await self._store.keep(result, run.journal if self.settings.keep_sessions else None)
+            self._done.append(result)
+            self._of_cell[case.cell] -= 1
+            await self._tell(result)
         finally:
-            self._running[model] -= 1
-
-    async def _run_and_keep(self, case: Case, on_progress: OnProgress | None) -> None:
-        run = CaseRun(case, self._with)
-        result = await run.run()
-        self._judged += result.judge_cost
-        await self._store.keep(result, run.journal if self._settings.keep_sessions else None)
-        self._done.append(result)
-        self._of_cell[case.cell] -= 1
-        await self._tell(on_progress, result)
+            self._running[case.cell.model] -= 1
 
     def _has_room(self, case: Case) -> bool:
         model = case.cell.model
-        return self._running[model] < self._settings.at_once_for(model)
+        return self._running[model] < self.settings.at_once_for(model)
 
     def _may_begin(self) -> bool:
-        most, seconds = self._settings.max_cost, self._settings.max_seconds
-        ledger = self._with.ledger
+        most, seconds = self.settings.max_cost, self.settings.max_seconds
         if seconds is not None and time.monotonic() - self._begun >= seconds:
             return False
-        return most is None or ledger is None or ledger.usage().known_cost + self._judged < most
+        used = self.ledger
+        return most is None or used is None or used.usage().known_cost + self._judged < most
 
-    async def _tell(self, on_progress: OnProgress | None, last: CaseResult | None) -> None:
-        if on_progress is not None:
-            await maybe_await(on_progress(self._progress(last)))
-
-    def _progress(self, last: CaseResult | None) -> Progress:
+    async def _tell(self, last: CaseResult | None) -> None:
+        if self._on_progress is None:
+            return
         seconds = time.monotonic() - self._begun
         left = len(self._cases) - len(self._done)
         ran = len(self._left) - left
-        return Progress(
+        progress = Progress(
             cases_done=len(self._done),
             cases=len(self._cases),
             cells_done=sum(not left for left in self._of_cell.values()),
@@ -168,3 +163,4 @@ class Runner:
             seconds_left=seconds / ran * left if ran else None,
             last=last,
         )
+        await maybe_await(self._on_progress(progress))

@@ -8,16 +8,15 @@ from functools import partial
 from random import Random
 
 from agent_brain.experiments.task import Task
-from agent_brain.experiments.task_sets.arithmetic import arithmetic
-from agent_brain.experiments.task_sets.lookups import failing_tool, lookup
 from agent_brain.experiments.task_sets.making import make_tasks
-from agent_brain.experiments.task_sets.remembering import (
+from agent_brain.experiments.task_sets.structured import structured
+from agent_brain.experiments.task_sets.users import (
     long_conversation,
     long_memory_task,
     sessions,
+    user_task,
 )
-from agent_brain.experiments.task_sets.structured import structured
-from agent_brain.experiments.task_sets.users import user_task
+from agent_brain.experiments.task_sets.with_tools import arithmetic, failing_tool, lookup
 from agent_brain.states.models.llm import LLM
 
 KINDS: tuple[Callable[[Random, str], Task], ...] = (

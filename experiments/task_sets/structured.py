@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from agent_brain.experiments.task import Task
 from agent_brain.experiments.task_sets.making import TOWNS, people
-from agent_brain.experiments.task_sets.records import Records, reading_tool
+from agent_brain.experiments.task_sets.with_tools import Records, reading_tool
 
 
 class Order(BaseModel):

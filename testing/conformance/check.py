@@ -10,6 +10,7 @@ from typing import Any, TypeAlias, TypeVar
 import anyio
 
 from agent_brain.common.aio import maybe_await
+from agent_brain.memories.journal import Journal
 
 T = TypeVar("T")
 Make: TypeAlias = Callable[..., Awaitable[Any]]
@@ -22,13 +23,26 @@ class Check:
     Attributes:
         name: The behaviour, in words joined by underscores.
         needs: How many messages a memory must hold for it.
+
+    Args:
+        behaviour: Checks it. A parameter ``make`` of it gets the factory; every other one gets an
+            object made by it.
+        make: Makes an object. With ``journal`` it is called with a journal that all objects of the
+            check share, a session and a tenant.
+        journal: Makes the journal.
     """
 
-    def __init__(self, behaviour: Behaviour, make: Callable[..., Any]) -> None:
+    def __init__(
+        self,
+        behaviour: Behaviour,
+        make: Callable[..., Any],
+        journal: Callable[[], Journal] | None = None,
+    ) -> None:
         self.name = behaviour.__name__
         self.needs = getattr(behaviour, "needs", 1)
         self._behaviour = behaviour
         self._make = make
+        self._journal = journal
 
     def __repr__(self) -> str:
         return self.name
@@ -40,7 +54,7 @@ class Check:
             AssertionError: The behaviour differs from what is expected, or raises.
         """
         try:
-            await self._run(self._make)
+            await self._run()
         except AssertionError as error:
             raise AssertionError(self._explain(str(error))) from None
         except Exception as error:
@@ -52,14 +66,19 @@ class Check:
         rule = " ".join((self._behaviour.__doc__ or "").split())
         return f"{problem}\nThe rule is {self.name!r}: {rule}"
 
-    async def _run(self, factory: Callable[..., Any]) -> None:
-        async def make(*arguments: Any) -> Any:
-            made = await maybe_await(factory(*arguments))
+    async def _run(self) -> None:
+        journal = None if self._journal is None else self._journal()
+
+        async def make(*names: Any) -> Any:
+            place = () if journal is None else (journal, *(names or ("s", None)))
+            made = await maybe_await(self._make(*(place or names)))
             if hasattr(made, "aclose"):
                 stack.push_async_callback(made.aclose)
             return made
 
         stack = AsyncExitStack()
+        if journal is not None:
+            stack.push_async_callback(journal.aclose)  # after the memories on it
         try:
             names = inspect.signature(self._behaviour).parameters
             await self._behaviour(*[make if name == "make" else await make() for name in names])

@@ -28,7 +28,7 @@ from agent_brain.testing.conformance.check import (
 )
 from agent_brain.testing.conformance.journaled import JOURNALED
 from agent_brain.testing.conformance.queries import QUERIES
-from agent_brain.testing.scripted import ScriptedLLM
+from agent_brain.testing.models import ScriptedLLM
 from agent_brain.tools.action import Action
 
 MakeMemory: TypeAlias = Callable[[], Memory | Awaitable[Memory]]
@@ -79,29 +79,8 @@ def memory_conformance(
         with_tools: Any = factory
         checks.append(Check(tools_passed_to_it_are_offered, partial(with_tools, tools=[look_up])))
     if journaled is not None:
-        checks += [_JournaledCheck(behaviour, journaled, journal) for behaviour in JOURNALED]
+        checks += [Check(behaviour, journaled, journal) for behaviour in JOURNALED]
     return [check for check in checks if holds is None or check.needs <= holds]
-
-
-class _JournaledCheck(Check):
-    """A check whose memories share one journal, which is closed afterwards."""
-
-    def __init__(
-        self, behaviour: Any, make: JournaledMemory, journal: Callable[[], Journal]
-    ) -> None:
-        super().__init__(behaviour, make)
-        self._new_journal = journal
-
-    async def _run(self, factory: JournaledMemory) -> None:
-        journal = self._new_journal()
-
-        def make(session: str = "s", tenant: str | None = None) -> Any:
-            return factory(journal, session, tenant)
-
-        try:
-            await super()._run(make)
-        finally:
-            await journal.aclose()
 
 
 async def a_new_memory_is_empty(memory: Memory) -> None:

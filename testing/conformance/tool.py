@@ -67,11 +67,7 @@ async def its_schema_lists_its_arguments(case: _Case) -> None:
     required = set(case.tool.input_schema.get("required", ()))
     expect(sorted(required - properties.keys()), [], "required, but not in properties")
     if properties:
-        expect(
-            sorted(case.good.keys() - properties.keys()),
-            [],
-            "good, but not in properties",
-        )
+        expect(sorted(case.good.keys() - properties.keys()), [], "good, but not in properties")
 
 
 async def its_description_is_json(case: _Case) -> None:

@@ -36,7 +36,7 @@ from agent_brain.nets import (
 )
 from agent_brain.states import ActionState, FunctionState, GuardedState
 from agent_brain.testing import FakeMemory, ScriptedLLM, run_net
-from agent_brain.testing.scripted import ScriptError
+from agent_brain.testing.models import ScriptError
 from agent_brain.tools import Toolset
 from agent_brain.tools.builtin import http_get_tool
 

@@ -116,7 +116,6 @@ def both(number: int) -> int:
         ({"tasks": "basics"}, "give a list of tasks"),
         ({"tasks": [task(), task()]}, "two of the ID 't1'"),
         ({"tasks": [1]}, "not a Task"),
-        ({"tasks": [task(expected=object())]}, "expected="),
         ({"tools": "add"}, "tools='add'"),
         ({"tools": [1]}, "tools="),
         ({"repeat": 0}, "repeat=0"),
@@ -176,6 +175,7 @@ def test_wrong_arguments_are_refused(options: dict[str, Any], message: str) -> N
         ("limits", {}),
         ("max_cost", -1),
         ("source", None),
+        ("expected", object()),
     ],
 )
 def test_a_task_that_makes_no_sense_is_refused(name: str, value: Any) -> None:

@@ -25,8 +25,7 @@ from agent_brain.experiments.expressions import (
     write,
 )
 from agent_brain.experiments.rule_based.llm import RuleBasedLLM
-from agent_brain.experiments.task_sets.game_of_24 import check_expression, game24
-from agent_brain.experiments.task_sets.word_problems import gsm8k
+from agent_brain.experiments.task_sets.published import check_expression, game24, gsm8k
 from tests.experiments.loop import passes
 from tests.support.thorough import examples
 

@@ -12,8 +12,8 @@ from agent_brain import Brain
 from agent_brain.demo import DemoLLM
 from agent_brain.errors import ExperimentError
 from agent_brain.experiments import RuleBasedLLM
-from agent_brain.experiments.rule_based.moves import Answer, Call, Data
-from agent_brain.experiments.rule_based.slips import mistaken
+from agent_brain.experiments.rule_based.llm import mistaken
+from agent_brain.experiments.rule_based.solving import Answer, Data
 from agent_brain.memories import Message, VectorMemory
 from agent_brain.nets import react
 from agent_brain.nets.library.router import RouteName, router
@@ -178,12 +178,12 @@ def test_a_judgement_that_is_wrong_is_wrong_altogether() -> None:
 
 
 def test_calls_and_answers_that_are_wrong() -> None:
-    call = mistaken(Call(Action(name="add", args={"a": 1, "b": 2})), None)
-    assert isinstance(call, Call)
-    assert call.action.args == {"a": 1, "b": 3}
-    look_up = mistaken(Call(Action(name="look_up", args={"name": "Ann Berg"})), None)
-    assert isinstance(look_up, Call)
-    assert look_up.action.args == {"name": "Ann Ber"}
+    call = mistaken(Action(name="add", args={"a": 1, "b": 2}), None)
+    assert isinstance(call, Action)
+    assert call.args == {"a": 1, "b": 3}
+    look_up = mistaken(Action(name="look_up", args={"name": "Ann Berg"}), None)
+    assert isinstance(look_up, Action)
+    assert look_up.args == {"name": "Ann Ber"}
     assert mistaken(Answer("1 + 1 = 2", "2"), None) == Answer("1 + 1 = 3", known=False)
     assert mistaken(Answer("Noted."), None) == Answer("I do not know.", known=False)
     other = mistaken(Data({"name": "react"}, ({"name": "plan"},)), RouteName)

@@ -10,9 +10,8 @@ from pydantic import BaseModel
 
 from agent_brain import Brain, Result
 from agent_brain.experiments import RuleBasedLLM, game24
-from agent_brain.experiments.rule_based.puzzle_thoughts import continued, judged
-from agent_brain.experiments.rule_based.requests import recognise
-from agent_brain.experiments.task_sets.records import Records, reading_tool
+from agent_brain.experiments.rule_based.sight import recognise
+from agent_brain.experiments.task_sets.with_tools import Records, reading_tool
 from agent_brain.memories import Message
 from agent_brain.nets import (
     Net,
@@ -131,17 +130,6 @@ async def test_forms_of_any_type_are_filled_in() -> None:
     asked = "The code of the cellar is K4-1234. Fill in the form for the cellar."
     assert (await answer(react(LLM, output_type=Door), asked)).output == Door("K4-1234")
     assert (await answer(react(LLM, output_type=int), "What is 17 + 25?")).output == 42
-
-
-def test_thoughts_about_puzzles_are_followed_and_judged(anyio_backend: str) -> None:
-    numbers, path = [4, 9, 10, 13], list[str]()
-    for _ in range(3):
-        path.append(continued(path, numbers, 24, 3)[0])
-        assert judged(path, numbers, 24)[0] == 1
-    assert judged(path, numbers, 24) == (1.0, True)
-    assert judged(["4 + 9 = 14 (left: 10 13 14)"], numbers, 24) == (0.0, False)
-    assert continued(["4 + 9 = 14 (left: 10 13 14)"], numbers, 24, 3) == ["This leads nowhere."]
-    assert continued(path, numbers, 24, 3) == ["This leads nowhere."]
 
 
 async def test_a_tree_of_thoughts_does_a_puzzle_with_its_thoughts() -> None:

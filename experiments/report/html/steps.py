@@ -1,18 +1,117 @@
-"""The steps of a case, as its page shows them."""
+"""The sessions of a case, step by step, as its page shows them."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from agent_brain.common.scrubber import Scrubber
-from agent_brain.experiments.report.html.kept_sessions import KeptSession
-from agent_brain.experiments.report.html.texts import Once, cut, cut_all
+from agent_brain.common.text import clean_json
+from agent_brain.experiments.case import CaseResult
+from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.message import Message, Role
-from agent_brain.memories.sessions.timeline import Part
+from agent_brain.memories.sessions.timeline import Part, split_parts
+from agent_brain.memories.store.events import RECORDED_CALL
+from agent_brain.memories.store.session import session_key
+from agent_brain.memories.trace.chunks import ChunkReader
 from agent_brain.memories.trace.recorded_call import RecordedCall
 from agent_brain.recording.places import Places
 from agent_brain.recording.step_data import describe_happened
+
+LONGEST = 20_000
+"""Characters of one text."""
+
+
+def cut(text: str, longest: int = LONGEST) -> str:
+    """Return a text, or its beginning and how much was left out."""
+    if len(text) <= longest:
+        return text
+    left_out = len(text) - longest
+    return f"{text[:longest]}\n[… {left_out:,} more characters are not in this file]"
+
+
+def cut_all(value: Any, longest: int = LONGEST) -> Any:
+    """Return JSON data without characters that cannot be written, and with its texts cut."""
+    return _cut_inside(clean_json(value), longest)
+
+
+def _cut_inside(value: Any, longest: int) -> Any:
+    if isinstance(value, str):
+        return cut(value, longest)
+    if isinstance(value, dict):
+        return {name: _cut_inside(item, longest) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_cut_inside(item, longest) for item in value]
+    return value
+
+
+class Once:
+    """A list in which each value is once.
+
+    Attributes:
+        values: The values, in the order in which they came.
+    """
+
+    def __init__(self) -> None:
+        self.values: list[Any] = []
+        self._places: dict[str, int] = {}
+
+    def place(self, value: Any) -> int:
+        """Return where a value of JSON is in the list; it is added if it is not there."""
+        key = json.dumps(value, ensure_ascii=False, sort_keys=True)
+        if key not in self._places:
+            self._places[key] = len(self.values)
+            self.values.append(value)
+        return self._places[key]
+
+
+@dataclass(frozen=True, slots=True)
+class KeptSession:
+    """A session of a case.
+
+    Attributes:
+        name: Its name.
+        parts: Its steps, and what is before and after them.
+        calls: Its calls of models and tools, in order.
+    """
+
+    name: str
+    parts: Sequence[Part]
+    calls: Sequence[RecordedCall]
+
+    def calls_of(self, part: Part) -> list[RecordedCall]:
+        """Return the model calls that were made in a part of the session."""
+        numbers = {entry.seq for entry in part.entries if entry.kind == RECORDED_CALL}
+        return [c for c in self.calls if c.number in numbers and c.action is None]
+
+
+def last_run(sessions: Sequence[KeptSession]) -> KeptSession | None:
+    """Return the session with only the run that was begun last; None if no beginning is kept."""
+    begun = [
+        (step.time, session, step.run_id)
+        for session in sessions
+        for part in session.parts
+        if part.begins_run and (step := part.step) is not None and step.time and step.run_id
+    ]
+    if not begun:
+        return None
+    _, session, run = max(begun, key=lambda found: found[0])
+    parts = [part for part in session.parts if part.step is not None and part.step.run_id == run]
+    calls = [call for call in session.calls if call.run_id == run]
+    return KeptSession(session.name, parts, calls)
+
+
+async def read_sessions(journal: Journal, case: CaseResult) -> list[KeptSession]:
+    """Return the sessions of a case; empty if they are not kept."""
+    found = []
+    for name in case.sessions:
+        entries = await journal.read(session_key(name, case.id), history=True)
+        parts, calls = [*split_parts(entries)], [*ChunkReader().read(entries)]
+        found.append(KeptSession(name, parts, calls))
+    return [session for session in found if session.parts]
+
 
 SHORT = 2_000  # characters of what is less important
 Step = dict[str, Any]
@@ -59,7 +158,10 @@ class StepWriter:
             "calls": [
                 _call(c) for c in happened["calls"] if c["state"] != "requested" or not calls
             ],
-            "branches": [_branch(branch) for branch in happened["branches"]],
+            "branches": [
+                {"name": str(b["name"]), "result": cut(str(b["result"]), SHORT)}
+                for b in happened["branches"]
+            ],
             "removed": happened["removed"],
             "values": happened["values"],
             "changes": happened["control"],
@@ -94,11 +196,8 @@ class StepWriter:
 
     def _message(self, message: Message) -> int | str:
         """Return where a message is: a number in those of the case, a text in the shared ones."""
-        if id(message) not in self._known:
-            self._known[id(message)] = self._placed(message)
-        return self._known[id(message)]
-
-    def _placed(self, message: Message) -> int | str:
+        if id(message) in self._known:
+            return self._known[id(message)]
         told = {
             "role": message.role.value,
             "content": message.content,
@@ -108,9 +207,10 @@ class StepWriter:
             "files": [a.name or a.media_type for a in message.attachments],
         }
         data = cut_all({name: value for name, value in told.items() if value})
-        if message.role is Role.SYSTEM:
-            return str(self._shared.place(data))
-        return self.messages.place(data)
+        is_shared = message.role is Role.SYSTEM
+        place = str(self._shared.place(data)) if is_shared else self.messages.place(data)
+        self._known[id(message)] = place
+        return place
 
     def _shared_place(self, value: Mapping[str, Any]) -> int | str:
         if id(value) not in self._known:
@@ -122,10 +222,6 @@ def _call(call: dict[str, Any]) -> dict[str, Any]:
     kept = {name: call[name] for name in ("name", "state", "result", "seconds")}
     kept["args"] = Scrubber().data(call["args"])
     return {name: value for name, value in kept.items() if value is not None}
-
-
-def _branch(branch: dict[str, Any]) -> dict[str, str]:
-    return {"name": str(branch["name"]), "result": cut(str(branch["result"]), SHORT)}
 
 
 def _said(happened: dict[str, Any], *, traced: bool) -> Iterator[dict[str, Any]]:

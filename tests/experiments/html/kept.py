@@ -10,8 +10,7 @@ from typing import Any
 import anyio
 
 from agent_brain import Brain, Limits, tool
-from agent_brain.experiments.case import CaseResult, ExperimentInfo, Outcome, TaskInfo
-from agent_brain.experiments.cells import Cell
+from agent_brain.experiments.case import CaseResult, Cell, ExperimentInfo, Outcome, TaskInfo
 from agent_brain.experiments.report.report import Report
 from agent_brain.memories import MessagesMemory, SQLiteJournal
 from agent_brain.nets import react

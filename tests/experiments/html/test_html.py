@@ -13,7 +13,7 @@ import pytest
 
 from agent_brain.experiments.case import Outcome
 from agent_brain.experiments.report.html.page import html_page
-from agent_brain.experiments.report.html.texts import LONGEST, cut
+from agent_brain.experiments.report.html.steps import LONGEST, cut
 from agent_brain.experiments.report.report import Report
 from tests.experiments.html.kept import HOSTILE
 from tests.experiments.report.made import MESSAGES, VECTOR, case, info_of, report_of

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from agent_brain.experiments.case import CaseResult, ExperimentInfo, Outcome, TaskInfo
-from agent_brain.experiments.cells import Cell
+from agent_brain.experiments.case import CaseResult, Cell, ExperimentInfo, Outcome, TaskInfo
 from agent_brain.experiments.report.report import Report
 
 STARTED = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)

@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 
 from agent_brain.errors import ExperimentError
-from agent_brain.experiments.case import CaseResult, Outcome
-from agent_brain.experiments.cells import Cell
+from agent_brain.experiments.case import CaseResult, Cell, Outcome
 from agent_brain.experiments.report.report import Report, load_report
-from agent_brain.experiments.report.terminal import terminal
+from agent_brain.experiments.report.tables import terminal
 from agent_brain.experiments.report.words import dollars
 from tests.experiments.report.made import MESSAGES, VECTOR, case, info_of, report_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_brain.experiments.cells import Cell
+from agent_brain.experiments.case import Cell
 from agent_brain.experiments.report.report import Report
 from agent_brain.experiments.statistics import (
     clustered_wilson,

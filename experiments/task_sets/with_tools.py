@@ -1,15 +1,79 @@
-"""Records of people, towns and things that lead from one to the next, and tools that read them."""
+"""Tasks with tools: arithmetic, and look-ups that lead from one to the next."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from random import Random
 
+from agent_brain.experiments.expressions import Expression, Operation, value_of, write
+from agent_brain.experiments.task import Task
 from agent_brain.experiments.task_sets.making import TOWNS, code, people, person
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.errors import ToolError
 from agent_brain.tools.function import tool
+
+_WORDS = (
+    "What is {sum}?",
+    "Calculate {sum}.",
+    "Order {order} came with {boxes} boxes, which does not matter here. What is {sum}?",
+    "What is {sum}? The form with number {order} is another matter.",
+)
+
+
+def arithmetic(random: Random, name: str) -> Task:
+    """Return a task: an expression of three to five operations, among numbers that do not count."""
+    expression = make_expression(random, random.randint(3, 5))
+    text = random.choice(_WORDS).format(
+        sum=write(expression), order=random.randrange(1000, 9999), boxes=random.randrange(2, 99)
+    )
+    return Task(
+        id=name,
+        turns=text,
+        expected=int(value_of(expression)),
+        tools=calculators,
+        tags=["arithmetic"],
+    )
+
+
+def make_expression(random: Random, operations: int) -> Expression:
+    """Return an expression with this many operations, whose every value is a whole number."""
+    expression: Expression = random.randint(11, 99)
+    for _ in range(operations):
+        symbol = random.choice("+-*")
+        other: Expression = random.randint(2, 9) if symbol == "*" else random.randint(11, 999)
+        if symbol != "*" and random.random() < 0.3:
+            other = Operation("*", random.randint(11, 99), random.randint(2, 9))
+        sides = (other, expression) if random.random() < 0.3 else (expression, other)
+        expression = Operation(symbol, *sides)
+    return expression
+
+
+def calculators() -> list[BaseTool]:
+    """Return tools for the operations, and one that nobody needs."""
+
+    @tool
+    def add(a: int, b: int) -> int:
+        """Add two whole numbers."""
+        return a + b
+
+    @tool
+    def subtract(a: int, b: int) -> int:
+        """Subtract the whole number b from a."""
+        return a - b
+
+    @tool
+    def multiply(a: int, b: int) -> int:
+        """Multiply two whole numbers."""
+        return a * b
+
+    @tool
+    def largest(a: int, b: int) -> int:
+        """Compare two whole numbers and return the larger one."""
+        return max(a, b)
+
+    return [add, subtract, multiply, largest]
+
 
 _DEPARTMENTS = "Accounting Archives Design Logistics Purchasing Research Sales Security".split()
 _SHIPS = "Albatross Castor Dolphin Fulmar Heron Kittiwake Osprey Petrel Puffin Tern".split()
@@ -114,17 +178,68 @@ def _near(random: Random, name: str, taken: Mapping[str, object]) -> str:
             return near
 
 
-def reading_tool(records: Records, name: str = "look_up", about: str = "") -> BaseTool:
+def reading_tool(
+    records: Records,
+    name: str = "look_up",
+    about: str = "",
+    *,
+    fails: Callable[[str], str] = lambda name: "",
+) -> BaseTool:
     """Return a tool that reads records.
 
     Args:
         records: The records.
         name: The name of the tool.
         about: What its description says besides.
+        fails: Returns the error of a call, by the name that is looked up; empty for none.
     """
 
     def read(name: str) -> str:
+        if problem := fails(name):
+            raise ToolError(problem)
         return records.read(name)
 
     described = f"Look up the record of a person, a place, a department or a thing.{about}"
     return tool(name=name, description=described)(read)
+
+
+def lookup(random: Random, name: str) -> Task:
+    """Return a task: a question whose answer takes two to four look-ups."""
+    records = make_records(random, random.randint(2, 4))
+    return Task(
+        id=name,
+        turns=f"What is {records.asked}?",
+        expected=records.answer,
+        tools=lambda: [reading_tool(records)],
+        tags=["lookup"],
+    )
+
+
+def failing_tool(random: Random, name: str) -> Task:
+    """Return a task of two look-ups, the tool of which fails for a while or for one name."""
+    records = make_records(random, 2)
+    make = _busy_once if random.random() < 0.5 else _broken_for_one
+    return Task(
+        id=name,
+        turns=f"What is {records.asked}?",
+        expected=records.answer,
+        tools=lambda: make(records),
+        tags=["failing tool"],
+    )
+
+
+def _busy_once(records: Records) -> list[BaseTool]:
+    """Return a tool that fails at its first call, and works after it."""
+    problems = iter(["The records are busy: try again"])
+    return [reading_tool(records, fails=lambda name: next(problems, ""))]
+
+
+def _broken_for_one(records: Records) -> list[BaseTool]:
+    """Return a tool that fails for the first name of the way, and one that reads old copies."""
+
+    def fails(name: str) -> str:
+        same = name.strip().casefold() == records.start.casefold()
+        return f"The record of {name!r} is damaged: read it in the archive" if same else ""
+
+    archive = reading_tool(records, "archive", " These are copies on paper.")
+    return [reading_tool(records, fails=fails), archive]
