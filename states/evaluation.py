@@ -208,7 +208,7 @@ class Reflection(BaseModel, frozen=True):
 
 
 class _ReflectingState(RoutedState):
-    default: ClassVar[prompts.Prompt]
+    default: ClassVar[str]
 
     def __init__(
         self,

@@ -41,12 +41,7 @@ def sources_of(citations: object) -> tuple[CitedSource, ...]:
         url, title = map(page.get, ("url", "title")) if isinstance(page, Mapping) else ("", "")
         if isinstance(url, str) and _PAGE.fullmatch(url := clean(url)):
             titles[url] = titles.get(url) or (clean(title) if isinstance(title, str) else "")
-            start, end = _index(page, "start"), _index(page, "end")
-            if 0 <= start < end:
+            start, end = page.get("start_index"), page.get("end_index")
+            if isinstance(start, int) and isinstance(end, int) and 0 <= start < end:
                 places.setdefault(url, []).append((start, end))
     return tuple(CitedSource(url, title, (*places.get(url, ()),)) for url, title in titles.items())
-
-
-def _index(cited: Mapping[str, object], name: str) -> int:
-    found = cited.get(f"{name}_index")
-    return found if isinstance(found, int) else -1

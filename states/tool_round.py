@@ -195,11 +195,9 @@ class ToolRound(Work):
         """Call the hooks before the nested calls; calls that they answer do not run."""
         for call in [*self._nested]:
             passage, outcome = await self._enter_hooks(hooks, call)
-            if outcome is None:
-                call.passage = passage
-                continue
-            self._nested.remove(call)
-            await self._leave_hooks(passage, call, outcome)
+            if outcome is not None:
+                self._nested.remove(call)
+                await self._leave_hooks(passage, call, outcome)
 
     async def _live(self, stack: AsyncExitStack) -> AsyncGenerator[Any, None]:
         """Return the events of the calls as they happen; ``stack`` closes the branches' memories.
@@ -429,7 +427,7 @@ class ToolRound(Work):
     ) -> tuple[ToolPassage, Outcome | None]:
         """Call the hooks before a call; return its result too if it is not to run."""
         asked = self._request(call.action, call.tool)
-        passage = ToolPassage(hooks.tool, asked)
+        passage = call.passage = ToolPassage(hooks.tool, asked)
         response = await passage.enter()
         action = passage.request.action
         if action is not asked.action:

@@ -283,7 +283,6 @@ class LiteLLM(LLM):
         await litellm_on_asyncio()
         failures: list[LLMError] = []
         fallbacks = iter(self._fallbacks)
-        own = True
         done = 0
         pieces = self._attempt(replace(request, attempt=1))
         while True:
@@ -296,9 +295,9 @@ class LiteLLM(LLM):
                 return
             except LLMError as error:
                 failure = error
-            if own:
+            if not failures:  # of this model
                 failure.retries = done
-            wait = self._wait(failure, done) if own and not started else None
+            wait = None if failures or started else self._wait(failure, done)
             if wait is not None:
                 await anyio.sleep(wait)
                 done += 1
@@ -309,7 +308,6 @@ class LiteLLM(LLM):
                 for earlier in failures:
                     failure.add_note(f"Before that, another model failed: {earlier}")
                 raise failure
-            own = False
             failures.append(failure)
             pieces = fallback.stream(
                 request.messages, tools=request.tools, output_type=request.output_type
