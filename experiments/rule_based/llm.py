@@ -52,7 +52,7 @@ def mistaken(move: Move, output_type: Any) -> Move:
         case Action():
             return Action(name=move.name, args=_wrong_argument(move.args))
         case Answer(text):
-            return Answer(_wrong_text(text), known=False)
+            return Answer(_wrong_text(text))
         case Data(value, others):
             return Data(others[0] if others else _wrong_data(value, output_type))
 

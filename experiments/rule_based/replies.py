@@ -131,7 +131,7 @@ def _plan(sight: Sight, fields: Mapping[str, str]) -> Move:
     steps = [
         step
         for step in steps_to(sight.goal)
-        if not ("Find" in step and known_answer(sight, step).known)
+        if not ("Find" in step and known_answer(sight, step).value)
     ]
     return Data({"steps": steps[: int(fields["most"])]})
 

@@ -31,12 +31,10 @@ class Answer:
     Attributes:
         text: What is said.
         value: What of it answers the question; empty if nothing does.
-        known: Whether it answers the question.
     """
 
     text: str
     value: str = ""
-    known: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +145,7 @@ def solve(sight: Sight, question: str | None = None) -> Solved:
 def known_answer(sight: Sight, question: str | None = None) -> Answer:
     """Return the answer as far as it is known without any further call."""
     solved = solve(Sight(sight.messages, (), sight.output_type), question)
-    return solved if isinstance(solved, Answer) else Answer(f"{UNKNOWN}.", known=False)
+    return solved if isinstance(solved, Answer) else Answer(f"{UNKNOWN}.")
 
 
 def steps_to(question: str) -> list[str]:
@@ -177,7 +175,7 @@ def _puzzle(sight: Sight, question: str) -> Solved | None:
             return Answer(f"{text} = {target}", value=text)
     found = make_number(numbers, target)
     if found is None:
-        return Answer(f"{UNKNOWN} how to make {target}.", known=False)
+        return Answer(f"{UNKNOWN} how to make {target}.")
     return Answer(f"{write(found)} = {target}", value=write(found))
 
 
@@ -188,12 +186,12 @@ def _arithmetic(sight: Sight, question: str) -> Solved | None:
     try:
         solved = _calculate(sight, expression)
     except ExpressionError:
-        return Answer(f"{UNKNOWN}: {write(expression)} divides by zero.", known=False)
+        return Answer(f"{UNKNOWN}: {write(expression)} divides by zero.")
     if isinstance(solved, Action):
         return solved
     if solved is None:
         names = " and ".join(failures(sight))
-        return Answer(f"{UNKNOWN}: the tool {names} failed.", known=False)
+        return Answer(f"{UNKNOWN}: the tool {names} failed.")
     number = str(solved)
     return Answer(f"{write(expression)} = {number}", value=number)
 
@@ -243,19 +241,16 @@ def _facts(sight: Sight, question: str) -> Solved | None:
     chains = questions_in(question)
     if not chains:
         return None
-    said: list[Answer] = []
+    failed = f" The tool {' and '.join(failures(sight))} failed." if failures(sight) else ""
+    said, last = [], ""
     for parts in chains:
         value = _find(sight, parts)
         if isinstance(value, Action):
             return value
-        words = words_of(parts)
-        failed = f" The tool {' and '.join(failures(sight))} failed." if failures(sight) else ""
-        if value is None:
-            said.append(Answer(f"{UNKNOWN} {words}.{failed}", known=False))
-        else:
-            said.append(Answer(f"{words[0].upper()}{words[1:]} is {value}.", value=value))
-    known = all(answer.known for answer in said)
-    return Answer(" ".join(answer.text for answer in said), said[-1].value, known)
+        words, last = words_of(parts), value or ""
+        told = f"{words[0].upper()}{words[1:]} is {value}."
+        said.append(f"{UNKNOWN} {words}.{failed}" if value is None else told)
+    return Answer(" ".join(said), last)
 
 
 def _find(sight: Sight, parts: list[str]) -> str | Action | None:
@@ -285,7 +280,7 @@ def _forget(sight: Sight, question: str) -> Solved | None:
     if (found := re.search(line, shown, re.I | re.MULTILINE)) is not None:
         return Action(name="forget", args={"fact_id": found[1]})
     if "recall_user" in done:
-        return Answer(f"{UNKNOWN} the {asked[1]}.", known=False)
+        return Answer(f"{UNKNOWN} the {asked[1]}.")
     return Action(name="recall_user", args={"query": asked[1]})
 
 

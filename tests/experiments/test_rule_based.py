@@ -184,8 +184,8 @@ def test_calls_and_answers_that_are_wrong() -> None:
     look_up = mistaken(Action(name="look_up", args={"name": "Ann Berg"}), None)
     assert isinstance(look_up, Action)
     assert look_up.args == {"name": "Ann Ber"}
-    assert mistaken(Answer("1 + 1 = 2", "2"), None) == Answer("1 + 1 = 3", known=False)
-    assert mistaken(Answer("Noted."), None) == Answer("I do not know.", known=False)
+    assert mistaken(Answer("1 + 1 = 2", "2"), None) == Answer("1 + 1 = 3")
+    assert mistaken(Answer("Noted."), None) == Answer("I do not know.")
     other = mistaken(Data({"name": "react"}, ({"name": "plan"},)), RouteName)
     assert other == Data({"name": "plan"})
 
