@@ -10,7 +10,6 @@ import anyio
 from agent_brain.common.aio import CLEANUP_SECONDS
 from agent_brain.limits import WAITING, StopReason, waits_on
 from agent_brain.memories.base import Memory
-from agent_brain.memories.branches.kept import keep_branch
 from agent_brain.memories.control import SUSPENDED, Control
 from agent_brain.memories.runs.human_requests import HumanRequests, key_of_branch
 from agent_brain.memories.runs.work import family, set_run_work
@@ -140,7 +139,7 @@ class BranchRun:
         """Record that the branch waits."""
         memory = self.inner.memory
         memory.control.wait_in_branch(reason.value)
-        keep_branch(memory)
+        memory.keep_branch()
         if memory.durable:
             with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
                 await memory.checkpoint()

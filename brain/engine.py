@@ -33,10 +33,6 @@ from agent_brain.errors import (
 )
 from agent_brain.limits import OWN, SPENDING, StopReason, waits_on
 from agent_brain.memories.base import Memory
-from agent_brain.memories.branches.kept import (
-    drop_kept_branches,
-    is_branch_of,
-)
 from agent_brain.memories.control import SUSPENDED
 from agent_brain.memories.errors import STORE_ERRORS
 from agent_brain.memories.message import PARTIAL, Message
@@ -722,7 +718,7 @@ class Engine:
         begun[branch.name] += 1
         branch.memory.deps = self.memory.deps
         same_memory = branch.memory is self.memory
-        asks = self.asks and (same_memory or is_branch_of(branch.memory, self.memory))
+        asks = self.asks and (same_memory or branch.memory.is_branch_of(self.memory))
         if not same_memory:
             self._has_forked = self._ends_steps = True
         count = begun[branch.name]
@@ -776,7 +772,7 @@ def _name_unyielded(node: Node) -> None:
 async def drop_branches(memory: Memory) -> None:
     """Drop the branches of earlier steps of a memory."""
     await memory.drop_branches()
-    drop_kept_branches(memory)
+    memory.drop_kept_branches()
 
 
 def no_state(net: Net, name: str) -> str:

@@ -40,7 +40,7 @@ from agent_brain.memories.runs.run_memory import Beginning, is_replaced
 from agent_brain.memories.runs.turns import TurnNote, note_turn, turn_notes, values_with_turns
 from agent_brain.memories.runs.work import here
 from agent_brain.memories.sessions.history import SavedStep, saved_steps
-from agent_brain.memories.store import queries, removal
+from agent_brain.memories.store import filters, queries, removal
 from agent_brain.memories.store.events import Change, Checkpointed, Cleared, GoalSet, Tagged
 from agent_brain.memories.store.export import Exported, content_of
 from agent_brain.memories.store.filters import (
@@ -50,10 +50,6 @@ from agent_brain.memories.store.filters import (
     Names,
     Query,
     Where,
-    checked_cursor,
-    checked_text,
-    forgettable,
-    names,
 )
 from agent_brain.memories.store.many import ON_LOOP, SLICE, in_thread_if_many
 from agent_brain.memories.store.options import JournalLike
@@ -261,7 +257,8 @@ class StoredMemory(Retagged, Exported):
             messages = [*checked_messages(beginning.before), goal]
         if session is None:
             note_turn(store, self.control, goal)
-            store.add_goal(goal.id, messages)
+            store.set_goal(goal.id)
+            store.add(messages)
             if beginning is not None:
                 self.control.begin(beginning.run_id, beginning.state)
         else:
@@ -661,7 +658,7 @@ class StoredMemory(Retagged, Exported):
     ) -> Self:
         """Return an empty memory with the same tools and options."""
         copied = copy.copy(self)
-        for name, value in vars(self).items():
+        for name, value in [*vars(copied).items()]:
             if type(value) in (dict, list, set):  # the tools, and what a class of one's own holds
                 setattr(copied, name, value.copy())
         copied.control = Control.fresh()
@@ -738,7 +735,7 @@ class StoredMemory(Retagged, Exported):
         Raises:
             MemoryUseError: The value is not a JSON value.
         """
-        checked_text("keep()", name)
+        filters.checked_text("keep()", name)
         try:
             value = json.loads(json.dumps(value))
         except (TypeError, ValueError) as error:
@@ -750,7 +747,7 @@ class StoredMemory(Retagged, Exported):
 
     async def kept(self, name: str) -> JsonValue:
         """Return a copy of the value that is stored under ``name``, or None."""
-        checked_text("kept()", name)
+        filters.checked_text("kept()", name)
         await self._settle()
         return copy.deepcopy(self.store.values.get(name))
 
@@ -787,7 +784,7 @@ class StoredMemory(Retagged, Exported):
 
     async def get(self, message_id: str) -> Message | None:
         """Return the message with this ID, or None."""
-        checked_text("get()", message_id)
+        filters.checked_text("get()", message_id)
         if not self.store.settled:
             await self._settle()
         return self.store.log.get(message_id)
@@ -805,7 +802,7 @@ class StoredMemory(Retagged, Exported):
 
             news, cursor = await memory.find_news(cursor)
         """
-        checked_cursor(after)
+        filters.checked_cursor(after)
         await self._settle()
         log = self.store.log
         if self.store.session is None and after > log.last:
@@ -816,7 +813,7 @@ class StoredMemory(Retagged, Exported):
 
     async def _retag(self, method: str, ids: Names, change: Callable[[list[str]], Tagged]) -> int:
         await self._write(method)
-        known = [message_id for message_id in names("ids", ids) if message_id in self.store.log]
+        known = [i for i in filters.names("ids", ids) if i in self.store.log]
         if known:
             await self._carry_out(self.store.change(lambda: [change(known)]))
         return len(known)
@@ -904,7 +901,7 @@ class StoredMemory(Retagged, Exported):
         which = ForgetOptions(
             where=where, older_than=older_than, role=role, name=name, tags=tags, text=text
         )
-        choice = forgettable(ids, which, self.store.clock())
+        choice = filters.forgettable(ids, which, self.store.clock())
         await self._write("forget()")
         return await self._carry_out(forgetting.forget(self, choice))
 

@@ -13,7 +13,6 @@ from agent_brain.engine import Engine
 from agent_brain.errors import ScratchError, StateDefinitionError, TransitionError
 from agent_brain.limits import Limits, waits_on
 from agent_brain.memories.base import Memory
-from agent_brain.memories.branches.kept import drop_kept_branches
 from agent_brain.nets.delegation import Delegate
 from agent_brain.nets.edges import known_targets
 from agent_brain.nets.validation import check_state
@@ -143,7 +142,7 @@ async def run_state(
     finally:
         if left:
             await state.on_exit(memory)
-    drop_kept_branches(memory)
+    memory.drop_kept_branches()
     person.assert_heard()
     done.next_state = proposed = await state.next_state(memory)
     _check_proposal(state, proposed, memory)

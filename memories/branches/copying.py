@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 import anyio
 
 from agent_brain.memories.branches.journaled import branch_at, has_branches_at, session_below
-from agent_brain.memories.branches.kept import kept_branches
 from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.runs.run_memory import is_replaced
 from agent_brain.memories.sessions.copies import SessionCopy, copy_at
@@ -79,10 +79,11 @@ async def fork_of(memory: Memory, fork: Fork) -> Memory:
     return copied
 
 
+@dataclass
 class Fork(Copying):
     """An independent copy with all that a memory holds; see :meth:`StoredMemory.fork`.
 
-    Args:
+    Attributes:
         journal: Where it is stored; None keeps it in RAM.
         session: Its session.
         tenant: Whose.
@@ -90,19 +91,13 @@ class Fork(Copying):
         keeper: The memory whose branches in RAM are written with a copy that a journal has.
     """
 
-    def __init__(
-        self,
-        journal: JournalLike | None = None,
-        session: str = "default",
-        tenant: str | None = None,
-        *,
-        replace: bool = False,
-        keeper: Memory | None = None,
-    ) -> None:
-        self._place = journal, session, tenant
-        self._replace = replace
-        self._keeper = keeper
-        self._step: tuple[str, str] = "", ""
+    journal: JournalLike | None = None
+    session: str = "default"
+    tenant: str | None = None
+    _: KW_ONLY
+    replace: bool = False
+    keeper: Memory | None = None
+    _step: tuple[str, str] = "", ""
 
     async def stored(self, memory: M, whole: Memory | None = None) -> M:
         """See :meth:`Copying.stored`."""
@@ -116,7 +111,7 @@ class Fork(Copying):
 
     async def _fork(self, memory: M, snapshot: Snapshot) -> M:
         own = memory.store.session
-        journal, session, tenant = self._place
+        journal, session, tenant = self.journal, self.session, self.tenant
         branching = (
             own is not None and not own.running and await has_branches_at(memory, self._step)
         )
@@ -124,7 +119,7 @@ class Fork(Copying):
             journal = CopiedJournal()
         copied = memory._copy(journal, session, tenant)
         try:
-            await _check_place(own, copied.store.session, replace=self._replace)
+            await _check_place(own, copied.store.session, replace=self.replace)
             await copied._forked()
             if own is not None and branching:
                 await self._write(await copy_at(own.journal, own.key), copied)
@@ -134,8 +129,8 @@ class Fork(Copying):
                 await in_ram._forked()
                 await in_ram.restore(snapshot)
                 await copy_calls(memory.store, in_ram.store)
-                if self._keeper is not None:
-                    await self._keeper.copy_branches(in_ram)
+                if self.keeper is not None:
+                    await self.keeper.copy_branches(in_ram)
                 made = in_ram.store.session
                 assert made is not None
                 await self._write(await copy_at(made.journal, made.key), copied)
@@ -152,7 +147,7 @@ class Fork(Copying):
         """Make a memory a copy of a session, entry by entry: its branches refer to its entries."""
         own = copied.store.session
         assert own is not None
-        await copy.write(own.journal, own.key, replace=self._replace)
+        await copy.write(own.journal, own.key, replace=self.replace)
         await copied.open()
 
     async def _comes_whole(self, copied: StoredMemory) -> bool:
@@ -161,12 +156,12 @@ class Fork(Copying):
         It is so if it has some, or if the session that it replaces has, which it must not take for
         its own.
         """
-        own, keeper = copied.store.session, self._keeper
+        own, keeper = copied.store.session, self.keeper
         if own is None or not copied.durable:
             return False
-        if keeper is not None and not keeper.busy and kept_branches(keeper):
+        if keeper is not None and not keeper.busy and keeper.kept_branches():
             return True
-        exchanges = self._replace and own.journal.has_exchange
+        exchanges = self.replace and own.journal.has_exchange
         return exchanges and bool(await own.journal.sessions(below(own.key)))
 
 

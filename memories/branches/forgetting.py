@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 from agent_brain.memories.branches import journaled
-from agent_brain.memories.branches.kept import kept_branches
 from agent_brain.memories.errors import JournalError
 from agent_brain.memories.journal.entry import Rows
 from agent_brain.memories.message import Message
@@ -104,7 +103,7 @@ async def look_inside(
     """
     if memory.busy:
         return Inside()
-    branches: list[Memory] = [b for b in kept_branches(memory) if hasattr(b, "forget")]
+    branches: list[Memory] = [b for b in memory.kept_branches().values() if hasattr(b, "forget")]
     for stored in () if kept_only else stored_in(memory):
         branches += await journaled.interrupted_branches(stored, memory.step_place)
     ids, ends = set[str](), False

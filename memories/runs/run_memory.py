@@ -13,14 +13,6 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias, cast
 
 from agent_brain.common.errors import FinalError
-from agent_brain.memories.branches.kept import (
-    Origin,
-    Place,
-    copy_kept_branches,
-    keep_branch,
-    kept_branch,
-    kept_branches,
-)
 from agent_brain.memories.control import Control
 from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.message import Message
@@ -46,11 +38,26 @@ if TYPE_CHECKING:
     from agent_brain.memories.branches.copying import Copying
 
 
+Place: TypeAlias = tuple[str, str, str]  # the run, the step, and the name of a branch
 EarlierTurns: TypeAlias = tuple[Sequence[TurnNote], frozenset[str]]
 """The turns before one, and the IDs of the messages that the memory held then."""
 
 
 _OF_THIS_OBJECT = ("claim", "run_work", "_origin", "_kept")
+
+
+class Origin(NamedTuple):
+    """Which memory a branch was made of, and for which place in its run.
+
+    Attributes:
+        parent: The memory that it is a branch of.
+        place: Its place.
+        nested: Whether it is a copy of another memory, for a run inside the step.
+    """
+
+    parent: Memory
+    place: Place
+    nested: bool = False
 
 
 class Beginning(NamedTuple):
@@ -356,8 +363,9 @@ class RunMemory(ABC):
         self, name: str, make: Callable[[], Awaitable[Memory]], *, nested: bool = False
     ) -> Memory:
         place = (*self.step_place, name)
-        kept = await kept_branch(_whole(self), place)
-        if kept is not None:
+        if self._kept is not None and (kept := self._kept.get(place)) is not None:
+            kept.resumed = True
+            await kept.open()
             return kept
         with working_for(self.run_work, "branch"):  # a copy may embed what is not embedded yet
             made = await make()
@@ -388,7 +396,28 @@ class RunMemory(ABC):
 
     async def has_branches(self) -> bool:
         """Return whether branches of the current step are kept, in RAM or in the journal."""
-        return bool(kept_branches(_whole(self)))
+        return bool(self.kept_branches())
+
+    def kept_branches(self) -> dict[str, Memory]:
+        """Return the branches of the current step that are kept in RAM, by name."""
+        kept, step = self._kept or {}, self.step_place
+        return {place[2]: branch for place, branch in kept.items() if place[:2] == step}
+
+    def is_branch_of(self, parent: Memory) -> bool:
+        """Return whether ``parent.branch()`` has made this memory, and finds it again."""
+        return self._origin is not None and self._origin.parent is parent
+
+    def drop_kept_branches(self) -> None:
+        """Drop the branches of earlier steps that are kept in RAM."""
+        if self._kept:
+            step = self.step_place
+            self._kept = {place: kept for place, kept in self._kept.items() if place[:2] == step}
+
+    def keep_branch(self) -> None:
+        """Keep this memory of a branch that waits until the step of the net around it has ended."""
+        if self._origin is not None and not self.lasting:
+            parent, place, _ = self._origin
+            parent._kept = {**(parent._kept or {}), place: _whole(self)}
 
     async def branch_counts(self) -> dict[str, Counts] | None:
         """Return what the branches of the current step have counted, by name, before a crash.
@@ -401,7 +430,9 @@ class RunMemory(ABC):
         """Remove what is kept of branches of earlier steps. Does nothing by default."""
 
     async def copy_branches(self, copied: Memory) -> None:
-        """Give a copy of this memory what it keeps in RAM of the branches that its run waits in.
+        """Give a copy of this memory copies of what it keeps in RAM of branches of this step.
+
+        A fork that is made while a run uses the memory is not a copy of the run, and gets none.
 
         Args:
             copied: The copy, with the same messages and registers.
@@ -409,14 +440,16 @@ class RunMemory(ABC):
         Raises:
             MemoryUseError: A branch cannot be written to the journal of the copy.
         """
-        await copy_kept_branches(_whole(self), copied)
+        if not self.busy and copied.step_place == self.step_place:
+            for name, branch in self.kept_branches().items():
+                await copied._take_branch(name, branch)
 
     async def _take_branch(self, name: str, branch: Memory) -> None:
         """Keep a copy of a branch of the memory that this one is a copy of."""
         copied = await branch.fork()
         nested = branch._origin is not None and branch._origin.nested
         copied._origin = Origin(_whole(self), (*self.step_place, name), nested)
-        keep_branch(copied)
+        copied.keep_branch()
 
     def __getstate__(self) -> object:
         """Leave out what belongs to this object when it is copied: its run, and its branches."""

@@ -1,8 +1,8 @@
 """The turns of a session, and the result of its last run, as a memory has recorded them.
 
-A journal has what is known of turns beside their messages in its entries. Without one, and in copies
-of a session, that of earlier turns is a value of the store; that of the current one is in the
-control.
+What is known of turns beside their messages is in the entries of a journal. Without one, and in
+copies of a session, that of earlier turns is a value of the store; that of the current one is in
+the control.
 """
 
 from __future__ import annotations

@@ -50,7 +50,10 @@ class Exported(Memory):
         """
         snapshot = await self.snapshot_held()
         data = snapshot.model_copy(update={"messages": [], "views": {}}).model_dump(mode="json")
-        data["messages"] = await in_thread_if_many(snapshot.messages, _as_data)
+        data["messages"] = await in_thread_if_many(
+            snapshot.messages,
+            lambda each: [m.model_dump(mode="json", exclude_defaults=True) for m in each],
+        )
         data["views"] = snapshot.views
         if path is not None:
             await to_thread.run_sync(_write, data, Path(path))
@@ -88,10 +91,6 @@ class Exported(Memory):
                 forget_in_control(control, Erasure(everything=True, for_good=True), live=False)
             await self.restore(snapshot)
         return len(await self.goal()) + len(await self.dump())
-
-
-def _as_data(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    return [message.model_dump(mode="json", exclude_defaults=True) for message in messages]
 
 
 def _write(data: dict[str, Any], path: Path) -> None:

@@ -105,7 +105,9 @@ class MessageLog:
 
     def __iter__(self) -> Iterator[Message]:
         if self.encoded:
-            self._decode_all()
+            for message_id, message in [*self._messages.items()]:
+                if type(message) is str and message_id in self._messages:
+                    self._decode(message_id, message)
         return iter(self._messages.values())  # type: ignore[arg-type]  # all are decoded
 
     def all(self) -> list[Message]:
@@ -207,11 +209,6 @@ class MessageLog:
         self._messages[message_id] = message
         self.encoded -= 1
         return message
-
-    def _decode_all(self) -> None:
-        for message_id, message in [*self._messages.items()]:
-            if type(message) is str and message_id in self._messages:
-                self._decode(message_id, message)
 
     async def decoded(self) -> None:
         """Decode all messages; if they are many, other tasks run meanwhile."""
@@ -336,8 +333,9 @@ class MessageLog:
                 for call in calls:
                     if self._asked.get(call.id) == message_id:
                         del self._asked[call.id]
-                for key in () if self._ids is None else _keys(message):
-                    del self._ids[key][message_id]
+                if self._ids is not None:
+                    for key in _keys(message):  # type: ignore[arg-type]
+                        del self._ids[key][message_id]
                 taken.append((place, message))
         self._gaps += len(taken)
         if self._gaps > 64 + 2 * len(self._messages):

@@ -18,21 +18,9 @@ from agent_brain.memories.control import Control
 from agent_brain.memories.errors import JournalError
 from agent_brain.memories.journal.entry import Row, Rows, to_line
 from agent_brain.memories.message import Message
+from agent_brain.memories.store import events
 from agent_brain.memories.store.erasure import Erasure, deleted, forget_in_control, forgotten
-from agent_brain.memories.store.events import (
-    MESSAGES,
-    RUN,
-    Added,
-    Change,
-    Checkpointed,
-    Cleared,
-    Forgetting,
-    Removed,
-    Replayed,
-    Tagged,
-    ValueSet,
-    read_change,
-)
+from agent_brain.memories.store.events import Change
 from agent_brain.memories.store.filters import Choice, Keep, Names, kept_by, names, refuse_unknown
 from agent_brain.memories.store.log import id_of
 from agent_brain.memories.store.many import in_slices, in_thread_if_many
@@ -92,7 +80,7 @@ async def remove(
         nonlocal going, lost
         going = choose()
         lost = gone or deleted(m for m in map(memory.store.log.get, going) if m is not None)
-        removed = [Removed(going)] if going else []
+        removed = [events.Removed(going)] if going else []
         return [*removed, *note(), *_struck(memory, lost)]
 
     # A call without results may have kept others in a view.
@@ -103,7 +91,7 @@ async def remove(
 async def set_value(memory: StoredMemory, name: str, value: JsonValue, *, erase: bool) -> None:
     """Set a value of a memory; with ``erase``, leave no copy of the previous one."""
     store = memory.store
-    await store.change(lambda: [ValueSet(name, value), *(store.marks() if erase else ())])
+    await store.change(lambda: [events.ValueSet(name, value), *(store.marks() if erase else ())])
     if erase:
         await scrub(memory)
 
@@ -121,11 +109,11 @@ async def clear(
         [store.log[i] for i in store.log.ids() if i not in stays],
         partial(forgotten, everything=True),
     )
-    changes: list[Change] = [Cleared(), *([Added(kept)] if kept else []), *note]
+    changes: list[Change] = [events.Cleared(), *([events.Added(kept)] if kept else []), *note]
     if store.session is not None and store.session.run.at:  # the run continues to count
         control = _stored_control(store.session.run)
         forget_in_control(control, gone, live=_is_live(memory))
-        changes.append(Checkpointed(RunRecord().reduced(control)))
+        changes.append(events.Checkpointed(RunRecord().reduced(control)))
     await store.replace_all(
         changes, lambda: _forget_in_control(memory, gone), memory._drop_all_branches
     )
@@ -173,11 +161,11 @@ async def expire(memory: StoredMemory) -> None:
             store.settled = False
 
 
-async def everything(memory: StoredMemory) -> Replayed:
+async def everything(memory: StoredMemory) -> events.Replayed:
     """Return every message in RAM, in the journal or held by a run, with its tags, by ID."""
     store = memory.store
     if store.session is None:
-        found = Replayed(())
+        found = events.Replayed(())
         for message in (*(message for _, message in store.released.values()), *store.log.all()):
             found.add(message)
     else:
@@ -223,16 +211,16 @@ async def erase(
         quotes = replace(gone, texts=frozenset()).finder()
         stale |= {name for name, value in store.values.items() if quotes(value)} - {REMOVING}
     changes: list[Change] = [
-        *(ValueSet(name, None) for name in sorted(stale)),
+        *(events.ValueSet(name, None) for name in sorted(stale)),
         *_tags_again(gone, quoting, held, going),
         *_struck(memory, gone),
     ]
     due = bool(ids or changes or inside or quoting or unfinished)
     due = due or await _is_quoted(memory, gone)
     if due and (inside or gone.parts or not ids) and (ids or changes or not unfinished):
-        changes.insert(0, Forgetting(sorted(inside), sorted(gone.parts)))
+        changes.insert(0, events.Forgetting(sorted(inside), sorted(gone.parts)))
     if ids:
-        changes.insert(0, Removed(ids, forgotten=True))
+        changes.insert(0, events.Removed(ids, forgotten=True))
 
     def plan() -> list[Change]:
         noted = [*changes, *(note() if note else ())]
@@ -294,17 +282,19 @@ def _tags_again(
     quotes = replace(gone, texts=frozenset()).finder()
     for row in quoting:
         if _has_tag(row, quotes):
-            change = cast("Tagged", read_change(*row))
+            change = cast("events.Tagged", events.read_change(*row))
             others = {tag for tag in (*change.add, *change.remove) if not quotes(tag)}
             for message in (held[i] for i in change.ids if i in held and i not in going and others):
-                yield Tagged([message.id], sorted(message.tags), sorted(others - message.tags))
+                yield events.Tagged(
+                    [message.id], sorted(message.tags), sorted(others - message.tags)
+                )
 
 
 def _has_tag(row: Row, quotes: Callable[[Any], bool]) -> bool:
     """Return whether an entry is about a tag that quotes something; IDs in it do not count."""
     if row[1] != "tag":
         return False
-    change = cast("Tagged", read_change(*row))
+    change = cast("events.Tagged", events.read_change(*row))
     return quotes([*change.add, *change.remove])
 
 
@@ -348,7 +338,9 @@ async def scrub(memory: StoredMemory, gone: Erasure = EXPIRED) -> None:
         await session.remove(await in_thread_if_many(rows, lambda r: _dead(memory, r, gone)))
 
 
-async def finish_removal(memory: StoredMemory, rows: Rows, counting: Rows) -> Forgetting | None:
+async def finish_removal(
+    memory: StoredMemory, rows: Rows, counting: Rows
+) -> events.Forgetting | None:
     """Finish what a process that was stopped inside forget(), clear() or rollback() has left.
 
     Returns:
@@ -376,13 +368,14 @@ async def finish_removal(memory: StoredMemory, rows: Rows, counting: Rows) -> Fo
     return None
 
 
-def unfinished_forgetting(rows: Rows) -> Forgetting | None:
+def unfinished_forgetting(rows: Rows) -> events.Forgetting | None:
     """Return what is still to be forgotten; None if there is nothing."""
     if "forgetting" not in rows.kinds:
         return None
-    found = [cast("Forgetting", read_change(*row)) for row in rows if row[1] == "forgetting"]
+    noted = (row for row in rows if row[1] == "forgetting")
+    found = [cast("events.Forgetting", events.read_change(*row)) for row in noted]
     ids, texts = ({x for f in found for x in getattr(f, name)} for name in ("ids", "texts"))
-    return Forgetting(sorted(ids), sorted(texts))
+    return events.Forgetting(sorted(ids), sorted(texts))
 
 
 def ids_noted(rows: Rows) -> set[str]:
@@ -392,8 +385,8 @@ def ids_noted(rows: Rows) -> set[str]:
         return noted
     for seq, kind, line in rows:
         if kind == "forget":
-            noted.update(cast("Removed", read_change(seq, kind, line)).ids)
-        elif noted and kind in MESSAGES:
+            noted.update(cast("events.Removed", events.read_change(seq, kind, line)).ids)
+        elif noted and kind in events.MESSAGES:
             noted.discard(id_of(line))  # it was added again
     return noted
 
@@ -415,15 +408,15 @@ def _dead(memory: StoredMemory, rows: Sequence[Row], gone: Erasure = EXPIRED) ->
     dead, removed = [], set[str]()
     quotes = replace(gone, texts=frozenset()).finder()
     for seq, kind, line in reversed(rows):
-        if kind in RUN or kind in ("view", "evicted"):
+        if kind in events.RUN or kind in ("view", "evicted"):
             if seq not in standing:
                 dead.append(seq)
         elif kind == "forget":
-            removed.update(cast("Removed", read_change(seq, kind, line)).ids)
+            removed.update(cast("events.Removed", events.read_change(seq, kind, line)).ids)
             if not store.shared:
                 dead.append(seq)
         elif (
-            (kind in MESSAGES and removed and id_of(line) in removed)
+            (kind in events.MESSAGES and removed and id_of(line) in removed)
             or kind == "forgetting"
             or _has_tag((seq, kind, line), quotes)
         ):
@@ -451,7 +444,7 @@ def _struck(memory: StoredMemory, gone: Erasure) -> list[Change]:
         return []
     run = session.run
     since = run.safe_at if control.status == "running" else None
-    return [Checkpointed(run.reduced(control), since)]
+    return [events.Checkpointed(run.reduced(control), since)]
 
 
 def _stored_control(run: RunRecord) -> Control:

@@ -13,15 +13,8 @@ from agent_brain.memories.control import Control
 from agent_brain.memories.journal.entry import Rows
 from agent_brain.memories.message import Message
 from agent_brain.memories.runs.calls import Call
-from agent_brain.memories.store.events import (
-    LASTING,
-    MESSAGES,
-    CallFinished,
-    Checkpointed,
-    PartNoted,
-    RunChange,
-    entry,
-)
+from agent_brain.memories.store import events
+from agent_brain.memories.store.events import RunChange
 from agent_brain.memories.store.log import decode
 
 if TYPE_CHECKING:
@@ -117,7 +110,7 @@ class RunRecord:
 
     def take(self, change: RunChange, seq: int) -> None:
         """Take what an entry says of the run."""
-        if isinstance(change, Checkpointed):
+        if isinstance(change, events.Checkpointed):
             if change.since is None:
                 self.steps.append(seq)
                 if self._by_calls:  # it may be read again, before what calls have written since
@@ -134,9 +127,9 @@ class RunRecord:
             return
         value: Any
         register = "pending"
-        if isinstance(change, PartNoted):
+        if isinstance(change, events.PartNoted):
             register, name, value = "ended", change.key, change.value
-        elif isinstance(change, CallFinished):
+        elif isinstance(change, events.CallFinished):
             name, value = change.call["action"]["id"], change.call
         else:
             name, value = change.action["id"], {"action": change.action, "result": None}
@@ -217,9 +210,9 @@ def plan_undoing(later: Rows, calls: Iterable[str] = ()) -> Undoing:
             written.update(range(seq + 1, seq + 1 + json.loads(line)))
     plan = Undoing([], [], set(), [])
     for seq, kind, line in later:
-        if kind in LASTING:
+        if kind in events.LASTING:
             continue
-        if begun and kind in MESSAGES and _CALL in line:
+        if begun and kind in events.MESSAGES and _CALL in line:
             message = decode(line, seq)
             if _is_about(message, begun):
                 plan.kept.append(seq)
@@ -250,6 +243,6 @@ async def undo_step(store: MessageStore) -> Undoing | None:
         if plan.undone:
             store.reread(adopt_control=True)
             data: JsonValue = {"to": safe_at, "kept": [*plan.kept]}
-            noted = await session.append([entry("rollback", data)])
+            noted = await session.append([events.entry("rollback", data)])
             await session.set_aside([*plan.undone, noted])
     return plan

@@ -313,8 +313,7 @@ class MessageStore:
             hold: Write it with what is written next.
         """
         session = self.session
-        if session is None or self.shared:
-            return
+        assert session is not None
         async with NOTHING if hold and not session.lock.users else session.lock:
             run = session.run
             step = events.Checkpointed(run.reduced(control))
@@ -337,8 +336,7 @@ class MessageStore:
             parts: Keys in ``control.ended`` of parts that have finished.
         """
         session = self.session
-        if session is None or self.shared:
-            return
+        assert session is not None
         async with session.lock:
             run = session.run
             counts, unnoted = run.counts_of(control), run.unnoted(control)
@@ -444,11 +442,6 @@ class MessageStore:
             self._added(fresh)
         return fresh
 
-    def add_goal(self, goal_id: str, messages: Sequence[Message]) -> None:
-        """Set the goal, one of ``messages``, and add these, in a store without a journal."""
-        self._set_goal(goal_id)
-        self.add(messages)
-
     def addition(self, messages: Sequence[Message], window: Window | None = None) -> list[Added]:
         """Return the change that adds what is not here yet, without repetitions in a window."""
         new = messages if window is None else unrepeated(messages, self.log, window)
@@ -478,7 +471,7 @@ class MessageStore:
                     self.log.add_unknown(messages, seq)
                 self._added(messages)
             case events.GoalSet(message_id):
-                self._set_goal(message_id)
+                self.set_goal(message_id)
             case events.Removed(ids):
                 self.drop(ids)
             case events.Tagged():
@@ -524,7 +517,8 @@ class MessageStore:
         self.expiry.add(messages)
         self.settled = False
 
-    def _set_goal(self, message_id: str | None) -> None:
+    def set_goal(self, message_id: str | None) -> None:
+        """Make a message the goal in RAM; it may be added next."""
         self.goal_id = message_id
         if self.released and not self.keeps_evicted:
             began = self.log.find(self.goal_id)

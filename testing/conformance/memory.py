@@ -12,7 +12,6 @@ import anyio
 
 from agent_brain.brain import Brain
 from agent_brain.memories.base import Memory
-from agent_brain.memories.branches.kept import keep_branch
 from agent_brain.memories.journal import Journal, RamJournal
 from agent_brain.memories.message import Message
 from agent_brain.memories.store.snapshot import Snapshot
@@ -386,7 +385,7 @@ async def a_fork_has_the_branches_that_wait(memory: Memory) -> None:
     await branch.update([Message.user("in the branch")])
     branch.control.wait_in_branch("input")
     await branch.checkpoint()
-    keep_branch(branch)
+    branch.keep_branch()
     await memory.release()  # the run has stopped
     fork = await memory.fork()
     expect_true(await fork.has_branches(), "A fork lost a branch that waits")
