@@ -43,14 +43,7 @@ from agent_brain.memories.sessions.history import SavedStep, saved_steps
 from agent_brain.memories.store import filters, queries, removal
 from agent_brain.memories.store.events import Change, Checkpointed, Cleared, GoalSet, Tagged
 from agent_brain.memories.store.export import Exported, content_of
-from agent_brain.memories.store.filters import (
-    Filters,
-    ForgetOptions,
-    Keep,
-    Names,
-    Query,
-    Where,
-)
+from agent_brain.memories.store.filters import Filters, ForgetOptions, Keep, Names, Query, Where
 from agent_brain.memories.store.many import ON_LOOP, SLICE, in_thread_if_many
 from agent_brain.memories.store.options import JournalLike
 from agent_brain.memories.store.repeats import unrepeated

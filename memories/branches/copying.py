@@ -54,9 +54,9 @@ class Copying(ABC):
             whole: A memory over it whose snapshot says more than its own.
         """
 
-    @abstractmethod
     async def long_term(self, memory: M) -> M:
         """Return the copy of a long-term memory; the one with the run was copied before."""
+        return await self.stored(memory)
 
     async def other(self, memory: Memory) -> Memory:
         """Return the copy of a memory that is not stored."""
@@ -313,10 +313,6 @@ class Empty(Copying):
         made = memory._copy(None, "default", None)
         await made._forked()
         return made
-
-    async def long_term(self, memory: M) -> M:
-        """See :meth:`Copying.long_term`."""
-        return await self.stored(memory)
 
     async def other(self, memory: Memory) -> Memory:
         """Return a memory of all messages: what a memory of one's own would copy is unknown."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from agent_brain.memories.branches import journaled
@@ -49,12 +50,12 @@ async def forget(memory: StoredMemory, choice: Choice) -> int:
     """
     session = memory.store.session
     rows = Rows() if session is None else await session.rows()
-    rows = await in_thread_if_many(rows, effective)
-    choice = choice.with_rest(removal.unfinished_forgetting(rows))
-    noted = removal.ids_noted(rows)
+    counting = await in_thread_if_many(rows, effective)
+    choice = choice.with_rest(removal.unfinished_forgetting(counting))
+    noted = removal.ids_noted(counting)
     held = await removal.everything(memory)
     inside = await look_inside(memory, choice, held)
-    quoting = await removal.quoting_rows(memory, choice.parts)
+    quoting = await in_thread_if_many(rows, partial(removal.rows_with, choice.parts))
     as_written = (decode(line, seq) for seq, kind, line in quoting if kind in MESSAGES)
     found = {message.id for message in as_written if choice.fits(message)}
     fits = choice.fits
@@ -72,7 +73,7 @@ async def forget(memory: StoredMemory, choice: Choice) -> int:
         choice.ids,
         held,
         quoting=quoting,
-        unfinished=not {"forget", "forgetting"}.isdisjoint(rows.kinds) and not memory.shared,
+        unfinished=not {"forget", "forgetting"}.isdisjoint(counting.kinds) and not memory.shared,
         inside=inside.ids,
         then=forget_inside,
     ) + len(inside.ids)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from copy import deepcopy
 from typing import Annotated, Any
 
 from pydantic import AfterValidator
@@ -75,14 +74,9 @@ class Scratch(dict[str, Any]):
                 del self[key]
                 raise
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Scratch:
-        return Scratch({key: deepcopy(value, memo) for key, value in self.items()})
-
     def copy(self) -> Scratch:
         """Return a shallow copy."""
         return Scratch(self)
-
-    __copy__ = copy
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Scratch, (dict(self),)

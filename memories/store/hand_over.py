@@ -105,17 +105,13 @@ class HandOver:
             try:
                 await self.rest()
             except SessionConflictError as error:
-                if error.session == self._session_key:
+                session = self._short.store.session
+                if session is not None and error.session == session.key:
                     raise
                 await self._long.reopen()  # its messages are known by their IDs
                 await self.rest()
         except SessionConflictError:
             log.info("The conversation is handed over by the memory that continues it")
-
-    @property
-    def _session_key(self) -> str | None:
-        session = self._short.store.session
-        return None if session is None else session.key
 
     async def _hand(self, left: Sequence[tuple[int, Message]]) -> int:
         """Hand over ``left``, with what arrived before it and stays in the window."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import aclosing
 from dataclasses import replace
@@ -200,7 +200,7 @@ async def erase(
         meant: The IDs that were asked for; None if any message may be meant.
         held: All messages that there are, by ID.
         note: Returns what is recorded with it.
-        quoting: What :func:`quoting_rows` returned for the texts in ``gone``.
+        quoting: The entries with one of the texts in ``gone``; see :func:`rows_with`.
         unfinished: Whether the session says already that this is being forgotten.
         inside: The IDs of messages in branches.
         then: Forgets in branches; called between the first write and the removal of entries.
@@ -242,18 +242,10 @@ async def erase(
     return len(going)
 
 
-async def quoting_rows(memory: StoredMemory, parts: Iterable[str]) -> Rows:
-    """Return the entries that count, of the session itself, which contain one of some texts."""
-    session, gone = memory.store.session, Erasure(parts=frozenset(parts))
-    if session is None or not gone.parts:
-        return Rows()
-    rows = await session.rows()
-    return await in_thread_if_many(rows, partial(_rows_with, gone))
-
-
-def _rows_with(gone: Erasure, rows: Rows) -> Rows:
-    quotes = gone.line_finder()
-    return Rows(row for row in rows if quotes(row[2]))
+def rows_with(parts: frozenset[str], rows: Rows) -> Rows:
+    """Return the entries that contain one of some texts, folded."""
+    quotes = Erasure(parts=parts).line_finder()
+    return Rows(row for row in rows if quotes(row[2])) if parts else Rows()
 
 
 async def _is_quoted(memory: StoredMemory, gone: Erasure) -> bool:
