@@ -41,9 +41,7 @@ if TYPE_CHECKING:
 Place: TypeAlias = tuple[str, str, str]  # the run, the step, and the name of a branch
 EarlierTurns: TypeAlias = tuple[Sequence[TurnNote], frozenset[str]]
 """The turns before one, and the IDs of the messages that the memory held then."""
-
-
-_OF_THIS_OBJECT = ("claim", "run_work", "_origin", "_kept")
+_OF_THIS_OBJECT = ("claim", "run_work", "_origin", "_kept")  # what copies do not have
 
 
 class Origin(NamedTuple):
