@@ -650,7 +650,7 @@ class StoredMemory(Retagged, Exported):
     ) -> Self:
         """Return an empty memory with the same tools and options."""
         copied = copy.copy(self)
-        for name, value in vars(self).items():
+        for name, value in [*vars(copied).items()]:
             if type(value) in (dict, list, set):  # the tools, and what a class of one's own holds
                 setattr(copied, name, value.copy())
         copied.control = Control.fresh()

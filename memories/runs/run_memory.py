@@ -41,9 +41,21 @@ if TYPE_CHECKING:
 Place: TypeAlias = tuple[str, str, str]  # the run, the step, and the name of a branch
 EarlierTurns: TypeAlias = tuple[Sequence[TurnNote], frozenset[str]]
 """The turns before one, and the IDs of the messages that the memory held then."""
+_OF_THIS_OBJECT = ("claim", "run_work", "_origin", "_kept")  # what copies do not have
 
 
-_OF_THIS_OBJECT = ("claim", "run_work", "_origin", "_kept")
+class Origin(NamedTuple):
+    """Which memory a branch was made of, and for which place in its run.
+
+    Attributes:
+        parent: The memory that it is a branch of.
+        place: Its place.
+        nested: Whether it is a copy of another memory, for a run inside the step.
+    """
+
+    parent: Memory
+    place: Place
+    nested: bool = False
 
 
 class Origin(NamedTuple):

@@ -20,7 +20,7 @@ from agent_brain.memories.message import Message
 from agent_brain.memories.store.erasure import Erasure, forget_in_control
 from agent_brain.memories.store.events import Added, Change, Checkpointed, GoalSet, ValueSet
 from agent_brain.memories.store.log import Held
-from agent_brain.memories.store.many import in_thread_if_long, in_thread_if_many
+from agent_brain.memories.store.many import ON_LOOP_LETTERS, in_thread_if_many
 from agent_brain.memories.store.run_record import RunRecord
 from agent_brain.memories.store.snapshot import Snapshot
 
@@ -101,7 +101,7 @@ async def read_export(
     data: Loadable,
     *,
     path: str | PathLike[str] | None = None,
-    text: str | None = None,
+    text: str | bytes | None = None,
 ) -> Snapshot:
     """Return what :meth:`Exported.export` returned or wrote, or a list of messages, as a snapshot.
 
@@ -114,12 +114,11 @@ async def read_export(
     if isinstance(data, str | bytes):
         raise MemoryUseError("A file is given as path=, its content as text=")
     if path is not None:
-        content = await to_thread.run_sync(Path(path).read_bytes)
-        return await in_thread_if_long(content, Snapshot.from_json)
+        text = await to_thread.run_sync(Path(path).read_bytes)
     if text is not None:
         if not isinstance(text, str | bytes):
             raise MemoryUseError(f"text= takes the content of a file, not {text!r:.100}")
-        return await in_thread_if_long(text, Snapshot.from_json)
+        return await in_thread_if_many(text, Snapshot.from_json, ON_LOOP_LETTERS)
     if isinstance(data, Snapshot):
         return data
     try:

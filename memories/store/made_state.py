@@ -56,12 +56,7 @@ class MadeState(BaseModel):
         got = _ids(calls)
         goals = [_named(message, log) for message in snapshot.goal]
         held = [_named(message, log) for message in snapshot.messages]
-        whole: list[str | _Other] = [*got]
-        messages: list[str | _Other] | Literal["all", "others"] = held
-        if held == whole:
-            messages = "all"
-        elif held == [i for i in whole if i not in goals]:
-            messages = "others"
+        others = [i for i in got if i not in goals]
         last = calls[-1].ids[-1] if calls else None
         goal_id = next((call.ids[0] for call in reversed(calls) if call.sets_goal), None)
         return cls(
@@ -69,7 +64,7 @@ class MadeState(BaseModel):
             goal_id=goal_id,
             calls=len(_places(calls, last, goal_id)),
             goal=goals,
-            messages=messages,
+            messages="all" if held == got else "others" if held == others else held,
             views=snapshot.views,
         )
 
@@ -88,13 +83,10 @@ class MadeState(BaseModel):
             log: The messages of the session.
             control: The state of the run.
         """
-        got: list[str | _Other] = [*_ids(calls)]
-        if self.messages == "all":
-            held = got
-        elif self.messages == "others":
-            held = [i for i in got if i not in self.goal]
-        else:
-            held = [*self.messages]
+        held: Sequence[str | _Other] = self.messages
+        if isinstance(self.messages, str):
+            gone = () if self.messages == "all" else self.goal
+            held = [i for i in _ids(calls) if i not in gone]
         return Snapshot(
             goal=_found(self.goal, log),
             messages=_found(held, log),

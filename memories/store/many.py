@@ -51,8 +51,3 @@ async def in_thread_if_much(lines: Sequence[str], work: Callable[..., T], *args:
     if len(lines) <= ON_LOOP and sum(map(len, lines)) <= ON_LOOP_LETTERS:
         return work(*args)
     return await anyio.to_thread.run_sync(work, *args)
-
-
-async def in_thread_if_long(text: str | bytes, work: Callable[[str | bytes], T]) -> T:
-    """Return ``work(text)``, called in a worker thread if the text is long."""
-    return await in_thread_if_many(text, work, ON_LOOP_LETTERS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from copy import deepcopy
+from copy import copy, deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from agent_brain.memories import (
     VectorMemory,
     WindowedMemory,
 )
+from agent_brain.memories.runs.claim import Claim
 from agent_brain.nets import Branch, Delegate, Net, ParallelState
 from agent_brain.states import State, StreamItem
 from agent_brain.tools import Action
@@ -192,6 +193,36 @@ async def test_a_fork_of_ones_own_that_does_not_take_them_has_none() -> None:
     await Brain(net(shop), memory, shop.tools).run("go")
     fork = await memory.fork()
     assert (await fork.has_branches(), await memory.has_branches()) == (False, True)
+
+
+class WithALock(ListMemory):
+    """Says itself what a copy of it has."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self).copy()
+
+
+@pytest.mark.parametrize("kind", [ListMemory, WithALock, MessagesMemory])
+async def test_a_deep_copy_that_is_made_in_a_run_is_not_claimed(kind: type[Memory]) -> None:
+    memory = kind()
+    claim = await Claim.take(memory)
+    copied = deepcopy(memory)
+    assert (memory.busy, copied.busy) == (True, False)
+    await Claim.take(copied)
+    await claim.release()
+    assert not memory.busy
+
+
+@pytest.mark.parametrize("kind", [ListMemory, MessagesMemory])
+async def test_a_copy_has_neither_the_run_nor_the_branches_of_the_original(
+    kind: type[Memory],
+) -> None:
+    shop, memory = Shop(), kind()
+    await Brain(net(shop), memory, shop.tools).run("go")
+    await Claim.take(memory)
+    copied = copy(memory)
+    assert (copied.busy, await copied.has_branches()) == (False, False)
+    assert await memory.has_branches()
 
 
 async def test_forgetting_in_a_fork_leaves_the_original() -> None:
