@@ -23,8 +23,13 @@ from agent_brain.memories.errors import (
     LeaseHeldError,
     LeaseLostError,
 )
-from agent_brain.memories.journal.checks import check_reading, checked_seconds, checked_session
-from agent_brain.memories.journal.entry import Entry, Rows, to_line
+from agent_brain.memories.journal.checks import (
+    check_reading,
+    checked_seconds,
+    checked_session,
+    to_lines,
+)
+from agent_brain.memories.journal.entry import Entry, Lines, Rows
 from agent_brain.memories.journal.lease import Lease, abandon
 
 log = get_logger(__name__)
@@ -152,9 +157,7 @@ class Journal(AsyncResource):
         what :meth:`read` returns; a journal that stores text overrides it.
         """
         entries = await self._read_entries(session, after, history=history)
-        rows = Rows((entry.seq, entry.kind, to_line(entry.data)) for entry in entries)
-        rows.versions = {entry.seq: entry.version for entry in entries if entry.version != 1}
-        return rows
+        return Rows.of_pages([Lines(to_lines(entries))])
 
     async def _read_entries(self, session: str, after: int, *, history: bool) -> list[Entry]:
         if history and self.has_history:
@@ -395,17 +398,6 @@ def damaged_session(session: str, journal: str, problem: str) -> JournalDamagedE
     return JournalDamagedError(
         f"Session {name} in {journal} is damaged: {problem}. {ADVICE}", session=session
     )
-
-
-def check_found(session: str, journal: str, found: int, wanted: int) -> None:
-    """Check that a session that was read as a whole has all its entries.
-
-    Raises:
-        JournalDamagedError: Somebody else has removed or added some.
-    """
-    if found != wanted:
-        problem = f"it has {found} of the {wanted} entries that were written"
-        raise damaged_session(session, journal, problem)
 
 
 def held(holder: Lease) -> LeaseHeldError:

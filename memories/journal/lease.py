@@ -150,11 +150,14 @@ class Heartbeat:
         self._thread: threading.Thread | None = None
         self._due = math.inf
 
-    def add(self, lease: Lease) -> None:
-        """Renew a lease from now on."""
+    def _locked(self) -> threading.Condition:
         if self._pid != os.getpid():  # a forked process has neither the thread nor the leases
             self._reset()
-        with self._changed:
+        return self._changed
+
+    def add(self, lease: Lease) -> None:
+        """Renew a lease from now on."""
+        with self._locked():
             self._leases[lease.token] = lease
             self._due = min(self._due, time.monotonic() + lease.seconds / BEATS)
             if self._thread is None:
@@ -166,18 +169,14 @@ class Heartbeat:
 
     def remove(self, lease: Lease) -> None:
         """Do not renew a lease any more."""
-        if self._pid != os.getpid():
-            self._reset()
-        with self._changed:
+        with self._locked():
             self._leases.pop(lease.token, None)
             if not self._leases:
                 self._changed.notify()
 
     def stop(self) -> None:
         """Renew nothing any more, and wait for the end of the thread."""
-        if self._pid != os.getpid():
-            self._reset()
-        with self._changed:
+        with self._locked():
             self._leases.clear()
             self._changed.notify()
             thread = self._thread

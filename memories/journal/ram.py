@@ -24,6 +24,7 @@ from agent_brain.memories.journal.entry import Entry, Line, Lines, Rows, from_mi
 from agent_brain.memories.journal.lease import Lease
 from agent_brain.memories.store.many import ON_LOOP, in_thread_if_many
 
+RETIRED = 4  # the place in a line
 _Numbered: TypeAlias = dict[int, Line]  # in order; the garbage collector does not look at lines
 
 
@@ -48,10 +49,6 @@ def _to_load(entries: Sequence[Entry]) -> _Numbered:
     for seq, kind, version, at, retired, line in to_loaded_lines(entries):
         found[seq] = (seq, kind, version, now if at is None else at, retired, line)
     return found
-
-
-def _is_retired(stored: Line) -> bool:
-    return stored[4]
 
 
 class RamJournal(Journal):
@@ -137,7 +134,7 @@ class RamJournal(Journal):
         for line in () if known is None else reversed(known.entries.values()):
             if line[0] <= after:
                 break
-            if history or not _is_retired(line):
+            if history or not line[RETIRED]:
                 found.append(line)
         return Lines(found[::-1])
 
@@ -166,7 +163,7 @@ class RamJournal(Journal):
         known = self._find(session)
         entries = {} if known is None else known.entries
         known_seqs = [seq for seq in checked_seqs(seqs) if seq in entries]
-        going = [seq for seq in known_seqs if not _is_retired(entries[seq])]
+        going = [seq for seq in known_seqs if not entries[seq][RETIRED]]
         for seq in going:
             entries[seq] = (*entries[seq][:4], True, entries[seq][5])
         return len(going)
@@ -179,7 +176,7 @@ class RamJournal(Journal):
         going = [
             seq
             for seq, stored in entries.items()
-            if _is_retired(stored) and (before is None or seq < before)
+            if stored[RETIRED] and (before is None or seq < before)
         ]
         return await self.delete(session, going, scrub=scrub)
 

@@ -340,10 +340,6 @@ class ThreadedJournal(Journal):
             self._loop.set(loop := _Loop(CapacityLimiter(self._at_once)))
         if session is None:
             return await to_thread.run_sync(self._run_work, work, limiter=loop.limiter)
-        async with loop.turns.setdefault(session, anyio.Lock()):
-            return await self._run_alone(work, session, loop.limiter)
-
-    async def _run_alone(self, work: Callable[[], T], session: str, limiter: CapacityLimiter) -> T:
         # A task that asyncio cancels does not wait for its thread, and there may be other loops.
         with self._counting:
             running = self._running.setdefault(session, threading.Lock())
@@ -355,11 +351,12 @@ class ThreadedJournal(Journal):
                     raise JournalError("The call was cancelled before it began")
                 return self._run_work(work)
 
-        try:
-            return await to_thread.run_sync(run, limiter=limiter)
-        except BaseException:
-            abandoned = True
-            raise
+        async with loop.turns.setdefault(session, anyio.Lock()):
+            try:
+                return await to_thread.run_sync(run, limiter=loop.limiter)
+            except BaseException:
+                abandoned = True
+                raise
 
     def _run_work(self, work: Callable[[], T]) -> T:
         with self._counting:

@@ -430,7 +430,7 @@ class Vectors:
                 self._copy = RamVectors()
                 if kept:
                     self._copy.put([*kept], [*kept.values()])
-            if not self._by_index:
+            if self._copy is not None:
                 return await _nearest_of(self._copy, unit, count)
         return await store.nearest(unit, count)
 

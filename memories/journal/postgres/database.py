@@ -9,10 +9,11 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import psycopg
-from psycopg.pq import TransactionStatus
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.pq import Conninfo, TransactionStatus
 
 from agent_brain.common.secrets import get_logger
-from agent_brain.memories.errors import JournalError
+from agent_brain.memories.errors import JournalError, MemoryDefinitionError
 from agent_brain.memories.journal.postgres.errors import explain
 from agent_brain.memories.journal.postgres.layout import Layout
 from agent_brain.memories.journal.sql.database import Database, Row, Transaction
@@ -311,3 +312,35 @@ class PostgresDatabase(Database):
         """Close all connections; those in use when they are given back."""
         self._closed = True
         self._close_idle()
+
+
+def read_url(url: str) -> tuple[dict[str, str], str]:
+    """Return what the URL of a database says, as libpq names it, and its place for people.
+
+    The place has the server and the database, without the user and the password.
+
+    Raises:
+        MemoryDefinitionError: The URL cannot be read; it is not quoted, as it may have a password.
+    """
+    unreadable = MemoryDefinitionError(
+        "The URL of a PostgresJournal cannot be read: it is like "
+        "postgresql://user:password@host:5432/database, with characters such as @ : / % in the "
+        "password as %40 %3A %2F %25"
+    )
+    try:
+        given = conninfo_to_dict(url) if url.strip() else None
+    except (AttributeError, psycopg.ProgrammingError, TypeError, ValueError):
+        raise unreadable from None
+    if given is None:
+        raise unreadable
+    params = {name: str(value) for name, value in given.items() if value is not None}
+    known = {
+        option.keyword.decode(): option.val.decode()
+        for option in Conninfo.get_defaults()
+        if option.val is not None
+    } | params
+    host = known.get("host") or known.get("hostaddr") or "localhost"
+    port, database = known.get("port", "5432"), known.get("dbname") or known.get("user", "")
+    if "@" in host + database or not port.replace(",", "").isdecimal():
+        raise unreadable
+    return params, f"{host}:{port}/{database}"

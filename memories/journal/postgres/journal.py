@@ -70,8 +70,7 @@ class PostgresJournal(SQLJournal):
         _check_arguments(pool_size, timeout, durability)
         kept = ttl_milliseconds(ttl)
         try:
-            from agent_brain.memories.journal.postgres.address import read_url
-            from agent_brain.memories.journal.postgres.database import PostgresDatabase
+            from agent_brain.memories.journal.postgres.database import PostgresDatabase, read_url
         except ImportError as error:
             raise JournalError(
                 f"PostgresJournal needs the package psycopg ({error}): "

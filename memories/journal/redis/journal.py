@@ -45,7 +45,7 @@ class RedisJournal(ThreadedJournal):
 
     Every call is one script, which Redis does as a whole. A call whose connection breaks is
     repeated once where that is safe: reading, leases, the removal of single entries, and an append
-    with ``expect=``, which Redis recognises if it was done. Any other, and one without an answer in
+    with ``expect=``, which is recognised if it was done. Any other, and one without an answer in
     time, raises a JournalError if it may have been done; a memory then finds out by reading.
 
     Redis keeps its data in memory. What survives the end of the server is a matter of its settings:

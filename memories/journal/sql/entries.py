@@ -10,17 +10,18 @@ import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from operator import add, lt
 from typing import TypeAlias
 from zlib import crc32
 
 from agent_brain.common.secrets import get_logger
 from agent_brain.memories.errors import JournalDamagedError, JournalError
-from agent_brain.memories.journal.base import check_found, conflict, damaged, held, lost
+from agent_brain.memories.journal.base import conflict, damaged, held, lost
 from agent_brain.memories.journal.entry import Line, Lines, checksum
 from agent_brain.memories.journal.lease import Lease
 from agent_brain.memories.journal.sql import sessions
 from agent_brain.memories.journal.sql.database import Cursor, Transaction
-from agent_brain.memories.journal.sql.sessions import Counts, Key, Record
+from agent_brain.memories.journal.sql.sessions import FETCHED, Counts, Key, Record
 from agent_brain.memories.journal.threaded import Change
 
 log = get_logger(__name__)
@@ -30,7 +31,7 @@ RETIRED = 0x52455449  # is added to the checksum of an entry that is retired
 RETIRE = f"UPDATE entries SET retired = 1, checksum = checksum + {RETIRED}"
 DELETE = "DELETE FROM entries"
 UNKNOWN = 2**63 - 1  # the last number of a session whose row is damaged
-OTHER_TYPES = (ValueError, OverflowError, TypeError, AttributeError)  # errors of damaged columns
+OTHER_TYPES = ValueError | OverflowError | TypeError | AttributeError  # errors of damaged columns
 
 # An entry to be written: retired, seq, kind, version, time, data
 New: TypeAlias = tuple[bool, int, str, int, int, str]
@@ -79,7 +80,8 @@ def pages(
         raise damage
     if after <= 0 and counts == first:
         wanted = counts.live + (counts.retired if history else 0)
-        check_found(key.text, f"the {key.place}", found, wanted)
+        if found != wanted:  # somebody else has removed or added some
+            raise key.damaged(f"it has {found} of the {wanted} entries that were written")
 
 
 def _read_page(
@@ -108,7 +110,15 @@ def _read_page(
 
 
 def _read(
-    tx: Transaction, key: Key, last: int, after: int, size: int, into: list[Line], *, history: bool
+    tx: Transaction,
+    key: Key,
+    last: int,
+    after: int,
+    size: int,
+    into: list[Line],
+    *,
+    history: bool,
+    batch: int = FETCHED,
 ) -> None:
     """Append the next entries to ``into``.
 
@@ -116,23 +126,29 @@ def _read(
         JournalDamagedError: One is not what was written.
     """
     start, at = checksum(key.text), max(after, 0)
-    known: dict[str, tuple[str, int]] = {}  # kinds, and what their checksums begin with
+    kinds: dict[str, str] = {}
+    starts: dict[str, int] = {}  # of checksums, by kind
     try:
-        for seq, stored, version, time, retired, data, seal in _select(
-            tx, key, min(at, last), size, history=history
-        ):
-            if stored not in known:
-                known[stored] = sys.intern(_from_text(stored)), _start_of(stored, start)
-            kind, kind_start = known[stored]
-            right = crc32(data.encode(), kind_start) + seq == seal
-            if not right or not at < seq <= last:  # a damaged tree leads elsewhere
-                raise damaged(key.text, seq, f"the {key.place}")
-            at = seq
-            into.append((seq, kind, version, time, bool(retired), data))
-    except JournalError:
-        raise
+        cursor = _select(tx, key, min(at, last), size, history=history)
+        while rows := cursor.fetchmany(batch):
+            seqs, stored, versions, times, retired, data, seals = zip(*rows, strict=True)
+            for kind in {*stored} - starts.keys():
+                kinds[kind], starts[kind] = sys.intern(_from_text(kind)), _start_of(kind, start)
+            checksums = map(crc32, map(str.encode, data), map(starts.__getitem__, stored))
+            are_right = [*map(add, checksums, seqs)] == [*seals]
+            grow = all(map(lt, (at, *seqs), seqs))  # a damaged tree leads elsewhere
+            if not (are_right and grow and seqs[-1] <= last):
+                raise damaged(key.text, seqs[0], f"the {key.place}")
+            known = map(kinds.__getitem__, stored)
+            into += zip(seqs, known, versions, times, map(bool, retired), data, strict=True)
+            at = seqs[-1]
     except Exception as error:
-        if not isinstance(error, OTHER_TYPES) and not tx.is_damage(error):
+        if not (isinstance(error, JournalDamagedError | OTHER_TYPES) or tx.is_damage(error)):
+            raise
+        if batch > 1:  # read what is before it
+            rest = size - len(into)
+            return _read(tx, key, last, at, rest, into, history=history, batch=1)
+        if isinstance(error, JournalDamagedError):
             raise
         raise key.damaged(f"what comes after entry {at} cannot be read") from error
 

@@ -185,7 +185,7 @@ async def test_a_wrong_argument_is_refused(wrong, said) -> None:
 async def test_without_psycopg_the_extra_is_named(monkeypatch) -> None:
     for name in [name for name in sys.modules if name.startswith("psycopg")]:
         monkeypatch.delitem(sys.modules, name)
-    for name in ("address", "database"):
+    for name in ("database",):
         monkeypatch.delitem(sys.modules, f"agent_brain.memories.journal.postgres.{name}")
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(JournalError, match=r"pip install 'agent-brain\[postgres\]'"):
