@@ -50,29 +50,36 @@ class Labels(dict[str, int]):
 
 
 class Column(Generic[Scalar]):
-    """Rows of one dtype, which are put together when they are read.
+    """Rows of one dtype; the room doubles when it is used up.
 
     Args:
         dtype: The type of a row.
     """
 
     def __init__(self, dtype: DTypeLike) -> None:
-        self._parts: list[NDArray[Scalar]] = [np.zeros(0, dtype)]
+        self._room: NDArray[Scalar] = np.zeros(0, dtype)
+        self._used = 0
 
     @property
     def rows(self) -> NDArray[Scalar]:
-        """All rows: another array each time that they have changed."""
-        if len(self._parts) > 1:
-            self._parts = [np.concatenate(self._parts)]
-        return self._parts[0]
+        """All rows as a view, valid until they change."""
+        return self._room[: self._used]
 
     def extend(self, rows: ArrayLike) -> None:
         """Add rows at the end."""
-        self._parts.append(np.asarray(rows, self._parts[0].dtype))
+        added = np.asarray(rows, self._room.dtype)
+        used = self._used + len(added)
+        if used > len(self._room):
+            room = np.zeros(2 * used, self._room.dtype)
+            room[: self._used] = self.rows
+            self._room = room
+        self._room[self._used : used] = added
+        self._used = used
 
     def keep(self, rows: NDArray[np.bool_]) -> None:
         """Drop the rows where ``rows`` is false, and what they held from memory too."""
-        self._parts = [self.rows[rows]]
+        self._room = self.rows[rows]
+        self._used = len(self._room)
 
 
 class Order(NamedTuple):
@@ -102,7 +109,7 @@ class Features(Column[Any]):
 
     def __init__(self) -> None:
         super().__init__(ROW)
-        self._ordered: tuple[NDArray[Any], Order] | None = None
+        self._ordered: tuple[int, NDArray[Any], Order] | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -126,9 +133,10 @@ class Features(Column[Any]):
 
     def order(self) -> Order:
         """Return the order of the rows, which is found once."""
-        if self._ordered is None or self._ordered[0] is not self.rows:
-            self._ordered = self.rows, self._in_order()
-        return self._ordered[1]
+        used, room = self._used, self._room  # another one when rows were dropped
+        if self._ordered is None or self._ordered[0] != used or self._ordered[1] is not room:
+            self._ordered = used, room, self._in_order()
+        return self._ordered[2]
 
     def _in_order(self) -> Order:
         oldest = np.argsort(np.nan_to_num(self["time"], nan=-np.inf), kind="stable")

@@ -71,9 +71,13 @@ class RecallIndex:
 
     Adding takes the same time however many messages there are; searching is linear in them. There
     is no I/O, and a lock makes an index safe to use from several threads.
+
+    Attributes:
+        passages: How many passages the messages have.
     """
 
     def __init__(self) -> None:
+        self.passages = 0
         self._lock = threading.RLock()
         self._rows: dict[str, int] = {}
         self._ids: list[str] = []
@@ -88,11 +92,6 @@ class RecallIndex:
     def __contains__(self, item_id: object) -> bool:
         return item_id in self._rows
 
-    @property
-    def passages(self) -> int:
-        """How many passages the messages have."""
-        return int(self._features["passages"].sum())
-
     def add(self, items: Iterable[Item]) -> None:
         """Add ``items`` in the order in which they were said; known IDs are ignored."""
         with self._lock:
@@ -106,15 +105,17 @@ class RecallIndex:
             said_by = [*zip(senders, roles, strict=True)]
             speakers = {by: self._speaker(*by) for by in dict.fromkeys(said_by)}
             lengths = [*map(count_words, texts, self._lexical.add(texts))]
+            counts = [len(passages(text)) for text in texts]
             columns: list[Sequence[Any]] = [
                 [speakers[by] for by in said_by],
                 [NOBODY if thread is None else self._threads[thread] for thread in threads],
                 [np.nan if time is None else time.timestamp() for time in times],
                 [role is None or role == "user" for role in roles],
                 [*map(questions.asks, texts)],
-                [len(passages(text)) for text in texts],
+                counts,
                 np.log1p(lengths).tolist(),
             ]
+            self.passages += sum(counts)
             self._features.extend(np.rec.fromarrays(columns, ROW))
             self._rows.update(zip(ids, count(len(self._ids))))
             self._ids += ids
@@ -134,6 +135,7 @@ class RecallIndex:
             kept[[self._rows[item_id] for item_id in gone]] = False
             self._lexical.keep(kept)
             self._features.keep(kept)
+            self.passages = int(self._features["passages"].sum())
             self._threads.keep(self._features["thread"])
             self._participants.keep(self._features["speaker"])
             self._ids = [item_id for item_id in self._ids if item_id not in gone]

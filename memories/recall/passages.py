@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import chain
 
 from agent_brain.common.text import shorten
@@ -24,10 +24,12 @@ def passages(text: str) -> list[str]:
     if len(text) <= LONGEST:
         return [text]
     found = [""]
-    for piece in _pieces(shortened(text)):
-        if len(found[-1]) + len(piece.rstrip()) > LONGEST:
-            found.append("")
-        found[-1] += piece
+    for sentence in _SENTENCE.findall(shortened(text)):
+        for start in range(0, len(sentence), LONGEST):
+            piece = sentence[start : start + LONGEST]
+            if len(found[-1]) + len(piece.rstrip()) > LONGEST:
+                found.append("")
+            found[-1] += piece
     return [passage for passage in found if passage.strip()]
 
 
@@ -48,9 +50,3 @@ def fitting(query: str, text: str, cosines: Sequence[float]) -> str:
     if len(cosines) == len(parts):
         fits = [sum(pair) for pair in zip(fits or [0.0] * len(parts), cosines, strict=True)]
     return parts[fits.index(max(fits))] if fits else parts[0]
-
-
-def _pieces(text: str) -> Iterator[str]:
-    for sentence in _SENTENCE.findall(text):
-        for start in range(0, len(sentence), LONGEST):
-            yield sentence[start : start + LONGEST]

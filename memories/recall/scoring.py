@@ -59,7 +59,9 @@ def meaning(cosines: Mapping[int, float], count: int) -> Meaning | None:
         return None
     rows, values = np.array([*cosines]), np.array([*cosines.values()])
     if len(values) < NEAREST or count == NEAREST:
-        mean, spread, rest = float(values.mean()), _spread(values), 0.0
+        mean, rest, known = float(values.mean()), 0.0, len(values)
+        # with FEW more cosines that have the usual deviation
+        spread = float(((known * values.var() + FEW * SPREAD**2) / (known + FEW)) ** 0.5)
     else:
         mean, spread = _of_tail(np.sort(values)[-NEAREST:], count)
         rest = float(values.min() - mean) * SPREAD / spread
@@ -69,12 +71,6 @@ def meaning(cosines: Mapping[int, float], count: int) -> Meaning | None:
     likeness = np.zeros(count, np.float32)
     likeness[rows] = np.clip((values - base) / (1 - base), 0, 1)
     return Meaning(standard, likeness, mean + 2.5 * spread)
-
-
-def _spread(values: NDArray[np.float64]) -> float:
-    """Return the standard deviation, with :data:`FEW` more cosines that have the usual one."""
-    count = len(values)
-    return float(((count * values.var() + FEW * SPREAD**2) / (count + FEW)) ** 0.5)
 
 
 def _of_tail(highest: NDArray[np.float64], count: int) -> tuple[float, float]:

@@ -186,7 +186,9 @@ class TenantSessions:
             for key in others:
                 if key not in self._memories:
                     self._memories[key] = self._make(names[key])
-                if not _has_read(self._memories[key], lasts[key]):
+                store = self._memories[key].store
+                read = store.session is not None and store.session.last == lasts[key]
+                if not read or store.stale or store.expiry:
                     await self._memories[key].open()
             return [self._memories[key] for key in others]
 
@@ -194,13 +196,6 @@ class TenantSessions:
         """Close the memories."""
         while self._memories:
             await self._memories.popitem()[1].aclose()
-
-
-def _has_read(memory: VectorMemory, last: int) -> bool:
-    """Return whether a memory has nothing to read if this is the last entry of its session."""
-    store = memory.store
-    known = store.session is not None and store.session.last == last
-    return known and not store.stale and not store.expiry
 
 
 class Together:

@@ -10,20 +10,10 @@ from __future__ import annotations
 import re
 import threading
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
-from typing import Protocol
 
 import snowballstemmer  # type: ignore[import-untyped]
-
-
-class Stemmer(Protocol):
-    """The stemmers of snowballstemmer, and of PyStemmer, which it prefers."""
-
-    def stemWord(self, word: str) -> str:  # noqa: N802 - their name
-        """Return the stem of a lower-case word."""
-        ...
-
 
 LONGEST_TERM = 64  # characters; longer words are data and are cut
 LONGEST_WORD = 32  # characters; longer words are not stemmed
@@ -176,11 +166,12 @@ def _stem(word: str) -> str:
     if not language or len(word) > LONGEST_WORD:
         return word
     with _stemming:
-        stem: str = _stemmer(language).stemWord(word)
+        stem = _stemmer(language)(word)
     return stem or word
 
 
 @lru_cache
-def _stemmer(language: str) -> Stemmer:
-    stemmer: Stemmer = snowballstemmer.stemmer(language)
-    return stemmer
+def _stemmer(language: str) -> Callable[[str], str]:
+    """Return a stemmer of snowballstemmer, or of PyStemmer, which it prefers."""
+    stem: Callable[[str], str] = snowballstemmer.stemmer(language).stemWord
+    return stem

@@ -160,7 +160,13 @@ async def forget(
     The facts go last: until then they are the record of what is to be forgotten in sessions.
     """
     if user.journal is not None and running is not None:
-        _check_not_of_run(user.journal, choice, running)
+        its = next(stored_in(running), None)
+        same = its is not None and its.journal is not None and its.journal.same_as(user.journal)
+        if same and (choice.everything or choice.conversation == running.session):
+            raise MemoryUseError(
+                f"A run cannot forget its own conversation, {running.session!r}, as a whole. "
+                "Nothing was forgotten: forget it when the run has ended"
+            )
     if user.journal is not None and choice.conversation is not None:
         said = _said_in(user, [choice.conversation])
         choice = replace(choice, messages=frozenset([message.id async for message in said]))
@@ -179,21 +185,6 @@ async def forget(
         await _forget_here(user.log, choice)
     await drop_forgotten(user)
     return len(choice.facts)
-
-
-def _check_not_of_run(journal: Journal, choice: Chosen, running: Memory) -> None:
-    """Check that the session of a run is not to be deleted, which the run uses.
-
-    Raises:
-        MemoryUseError: It is.
-    """
-    its = next(stored_in(running), None)
-    same = its is not None and its.journal is not None and its.journal.same_as(journal)
-    if same and (choice.everything or choice.conversation == running.session):
-        raise MemoryUseError(
-            f"A run cannot forget its own conversation, {running.session!r}, as a whole. Nothing "
-            "was forgotten: forget it when the run has ended"
-        )
 
 
 async def forget_known(journal: Journal, tenant: str | None, text: str) -> None:

@@ -157,10 +157,6 @@ class Fact(BaseModel, frozen=True, extra="forbid"):
             )
         return self
 
-    def is_planned(self, now: datetime) -> bool:
-        """Return whether it was said of a time that is still to come."""
-        return self.valid_from > now and self.valid_from > self.said_at
-
     @cached_property
     def said(self) -> tuple[str, str, str]:
         """What it says of whom, however it is written; the same for facts that say the same."""
@@ -246,16 +242,13 @@ class _Outcomes:
             return holders
         return [*(holder for holder in holders if not self.meet(holder, fact)), fact]
 
-    def dispute(self, one: Fact, other: Fact) -> None:
-        self.disputes.setdefault(one.id, []).append(other.id)
-        self.disputes.setdefault(other.id, []).append(one.id)
-
     def meet(self, older: Fact, newer: Fact) -> bool:
         """Let a fact contradict one that was said before; return whether it replaces that."""
         if newer.origin.rank > older.origin.rank:
             self.claims.setdefault(newer.id, older)
         elif newer.unsure:
-            self.dispute(older, newer)
+            self.disputes.setdefault(older.id, []).append(newer.id)
+            self.disputes.setdefault(newer.id, []).append(older.id)
         else:
             replaces = self.replaced.setdefault(older.id, newer) is newer
             if replaces and (newer.valid_from > newer.said_at or older.id in self.waiting):
@@ -360,7 +353,7 @@ def resolve(
         for each in again
         if each.fact in known and each.at > known[each.fact].said_at
     ]
-    planned = {i for i, fact in known.items() if fact.is_planned(now)}
+    planned = {i for i, f in known.items() if f.valid_from > max(now, f.said_at)}
     begun = _Outcomes((fact for i, fact in known.items() if i not in planned), renewed, now)
     coming = _Outcomes(known.values(), renewed, now) if planned else begun
     over = ended or {}

@@ -29,6 +29,7 @@ _PERSON = (
     "|hermano|hermana|marido|esposa|padre|madre|hijo|hija|tío|tía|amigo|amiga|novio|novia|jefe"
     "|jefa|vecino|vecina|company|firm|employer|office|team|bank|club|school"
 )
+_ANOTHER = re.compile(rf"\b(?:{_PERSON})\b|\bfamil", _FLAGS)  # a fact about somebody else
 _MINE = "my|our|mein(?:e|er|em|en)?|unser(?:e|er|em|en)?|mon|ma|mes|notre|mi|mis|nuestr[oa]"
 # A clause about somebody else: "my older brother Tom …", "she …"; what it says of them follows.
 _OTHER = re.compile(
@@ -128,7 +129,7 @@ def is_misread(told: str, text: str, *, of_user: bool, now: bool) -> bool:
     near = [*_near(told, text)]
     if not near:
         return False
-    another = of_user and not _names_another(text) and not _ME_TOO.search(plain(told))
+    another = of_user and not _ANOTHER.search(text) and not _ME_TOO.search(plain(told))
     if another and all(_of_another(clause, text) for clause, _ in near):
         return True
     if not now or _SAYS_SO.search(plain(text)):
@@ -147,10 +148,6 @@ def _near(told: str, text: str) -> Iterator[tuple[str, str]]:
     shared = [len(stems & {*words_of(clause)}) for clause, _ in clauses]
     most = max(shared, default=0)
     yield from (c for c, count in zip(clauses, shared, strict=True) if count and count == most)
-
-
-def _names_another(text: str) -> bool:
-    return re.search(rf"\b(?:{_PERSON})\b|\bfamil", text, _FLAGS) is not None
 
 
 def _of_another(clause: str, text: str) -> bool:

@@ -51,13 +51,6 @@ UNTOLD = 20
 MOST_BLOCKS = 20
 
 
-def _texts(what: str, value: Collection[str]) -> frozenset[str]:
-    try:
-        return names_in(what, value)
-    except MemoryUseError as error:
-        raise MemoryDefinitionError(str(error)) from None
-
-
 class UserMemory(AsyncResource):
     """What is known about one user, over all conversations: facts and blocks.
 
@@ -132,11 +125,13 @@ class UserMemory(AsyncResource):
             )
         self.mode = mode
         self.extract = extract
-        self.names = _texts("names", names)
+        try:
+            self.names, self.approve = names_in("names", names), names_in("approve", approve)
+        except MemoryUseError as error:
+            raise MemoryDefinitionError(str(error)) from None
         self.profile_tokens, self.recall_tokens = profile_tokens, recall_tokens
         for name in ("profile_tokens", "recall_tokens"):
             whole_number(name, getattr(self, name), least=0)
-        self.approve = _texts("approve", approve)
         if unknown := sorted(self.approve - {*TOOLS}):
             raise MemoryDefinitionError(
                 f"approve={unknown}: no tools have these names: {', '.join(TOOLS)}"
