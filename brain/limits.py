@@ -99,19 +99,16 @@ class Limits:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            value = getattr(self, field.name)
-            if field.name == "strict":
-                if not isinstance(value, bool):
-                    raise BrainDefinitionError(f"Limits(strict={value!r}): True or False")
+            name, value = field.name, getattr(self, field.name)
+            wanted = ""
+            if name == "strict":
+                wanted = "" if isinstance(value, bool) else "True or False"
             elif value is not None and not is_amount(value):
-                raise BrainDefinitionError(
-                    f"Limits({field.name}={value!r}): a limit is a number above 0, or None for no "
-                    "limit"
-                )
-            elif value is not None and field.name in _COUNTS and not is_count(value):
-                raise BrainDefinitionError(
-                    f"Limits({field.name}={value!r}): it must be a whole number"
-                )
+                wanted = "a limit is a number above 0, or None for no limit"
+            elif value is not None and name in _COUNTS and not is_count(value):
+                wanted = "it must be a whole number"
+            if wanted:
+                raise BrainDefinitionError(f"Limits({name}={value!r}): {wanted}")
 
     @property
     def watches_use(self) -> bool:
