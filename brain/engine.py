@@ -1,4 +1,11 @@
-"""The engine: moves one net over one memory, step after step."""
+"""The engine: moves one net over one memory, step after step.
+
+Before a step it looks at the limits, and at what is asked of the run. It enters the state, whose
+``run`` yields text, events and work; it does the work, and records what is reported. Then it leaves
+the state. ``next_state`` proposes, ``next_node`` checks the proposal against the edges, and the
+registers of the run advance. The step is written, at once or with what comes next, and then its
+last event is yielded.
+"""
 
 from __future__ import annotations
 

@@ -203,6 +203,5 @@ class WorkerLostError(QueueError):
     """Raised when a worker was silent for so long that others have taken over its runs."""
 
 
-__all__ = sorted(  # noqa: PLE0605 - every class above
-    name for name, kind in globals().items() if isinstance(kind, type)
-)
+# every class above
+__all__ = sorted(name for name, kind in globals().items() if isinstance(kind, type))  # noqa: PLE0605  # pyright: ignore[reportUnsupportedDunderAll]

@@ -1,4 +1,10 @@
-"""A run: how it starts, and every way it can end."""
+"""A run: how it starts, and every way it can end.
+
+It claims its memory, then begins a turn with the goal, or continues what the memory holds
+(``_start``). Its engine moves the net, and the events pass through ``_drive``. When the net has
+ended, or has stopped at a limit, the end is recorded (``_finish``). Errors, cancellations and the
+limit of time end the run in ``_ended_by``, which leaves the memory as a resume needs it.
+"""
 
 from __future__ import annotations
 

@@ -80,19 +80,16 @@ class StuckPolicy:
     _needed: tuple[int, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if not is_count(self.threshold, least=2):
-            raise BrainDefinitionError(
-                f"StuckPolicy(threshold={self.threshold!r}): a repetition needs at least 2; pass "
-                "stuck=None to notice none"
-            )
-        if not is_count(self.hints, least=0):
-            raise BrainDefinitionError(f"StuckPolicy(hints={self.hints!r}): a number of at least 0")
-        if not is_count(self.max_cycle):
-            raise BrainDefinitionError(
-                f"StuckPolicy(max_cycle={self.max_cycle!r}): a number of at least 1"
-            )
-        if not isinstance(self.prompt, str):
-            raise BrainDefinitionError(f"StuckPolicy(prompt={self.prompt!r}): a text")
+        least_times = "a repetition needs at least 2; pass stuck=None to notice none"
+        for name, fits, wanted in (
+            ("threshold", is_count(self.threshold, least=2), least_times),
+            ("hints", is_count(self.hints, least=0), "a number of at least 0"),
+            ("max_cycle", is_count(self.max_cycle), "a number of at least 1"),
+            ("prompt", isinstance(self.prompt, str), "a text"),
+        ):
+            if not fits:
+                value = getattr(self, name)
+                raise BrainDefinitionError(f"StuckPolicy({name}={value!r}): {wanted}")
         if self.embedder is not None:
             from agent_brain.memories.embedders import as_embedder
 
