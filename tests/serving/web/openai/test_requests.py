@@ -172,7 +172,7 @@ def test_fields_without_an_effect_are_ignored():
     )
     request.check()
 
-    assert request.most_tokens is None
+    assert (request.max_tokens, request.max_completion_tokens) == (None, None)
 
 
 @pytest.mark.parametrize(
