@@ -232,57 +232,30 @@ class _Editing:
         Raises:
             BrainUseError: A message is not among them, or would be empty.
         """
-        if not (self._texts or self._args):
-            return [*entries]
-        changed = [self._named(self._entry(entry)) for entry in entries]
+        changed = [replace(entry, data=self._edited(entry.data)) for entry in entries]
         if unknown := [name for name in self._texts if name not in self._found]:
             raise BrainUseError(f"As of this step the session has no message {unknown[0]!r}")
         return changed
 
-    def _entry(self, entry: Entry) -> Entry:
-        data: Any = entry.data
-        if entry.kind in MESSAGES:
-            return replace(entry, data=self._message(data))
-        if entry.kind == "step" and self._args:
-            changed: Any = {**data, "next_actions": self._actions(data.get("next_actions"))}
-            if asked := data.get("human_requests"):
-                changed["human_requests"] = {**asked, "calls": self._actions(asked.get("calls"))}
-            return replace(entry, data=changed)
-        if entry.kind == "call_finished" and data["call"].get("result"):
-            call = {**data["call"], "result": self._message(data["call"]["result"])}
-            return replace(entry, data={**data, "call": call})
-        return entry
-
-    def _named(self, entry: Entry) -> Entry:
-        """Return an entry that tells of changed messages by their new IDs."""
-        if entry.kind in MESSAGES or not self._ids:
-            return entry
-        return replace(entry, data=_with_ids(entry.data, self._ids))
-
-    def _message(self, data: dict[str, Any]) -> dict[str, Any]:
-        if "tool_calls" in data and self._args:
-            data = {**data, "tool_calls": self._actions(data["tool_calls"])}
-        text = self._texts.get(data["id"])
-        if text is None:
-            return data
-        self._found.add(data["id"])
-        if data["role"] == "user" and not text.strip() and not data.get("attachments"):
-            raise BrainUseError(f"Message {data['id']!r} would be empty")
-        return {**data, "id": self._ids[data["id"]], "content": text, "is_error": False}
-
-    def _actions(self, calls: Iterable[dict[str, Any]] | None) -> list[dict[str, Any]]:
-        return [self._action(call) for call in calls or ()]
-
-    def _action(self, call: dict[str, Any]) -> dict[str, Any]:
-        args = self._args.get(call["id"])
-        return call if args is None else {**call, "args": args, "unparsed": None}
-
-
-def _with_ids(value: Any, ids: Mapping[str, str]) -> Any:
-    if isinstance(value, str):
-        return ids.get(value, value)
-    if isinstance(value, list):
-        return [_with_ids(item, ids) for item in value]
-    if isinstance(value, dict):
-        return {ids.get(name, name): _with_ids(item, ids) for name, item in value.items()}
-    return value
+    def _edited(self, value: Any) -> Any:
+        """Return data with the edits, which names changed messages by their new IDs."""
+        if isinstance(value, str):
+            return self._ids.get(value, value)
+        if isinstance(value, list):
+            return [self._edited(item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        data = {
+            self._ids.get(name, name): item if name == "content" else self._edited(item)
+            for name, item in value.items()
+        }
+        known = str(value.get("id"))
+        if "role" in value and known in self._texts:
+            text = self._texts[known]
+            self._found.add(known)
+            if value["role"] == "user" and not text.strip() and not value.get("attachments"):
+                raise BrainUseError(f"Message {known!r} would be empty")
+            return {**data, "content": text, "is_error": False}
+        if "args" in value and known in self._args:
+            return {**data, "args": self._args[known], "unparsed": None}
+        return data

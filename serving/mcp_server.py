@@ -56,6 +56,7 @@ from agent_brain.tools.mcp import McpSource
 from agent_brain.tools.mcp.elicitation import as_form, read_form
 
 FORM = "reply"
+LEFT_OPEN = "The client left the question open"
 DESCRIPTION = "Ask an agent that thinks and calls its own tools before it answers."
 IDLE_SECONDS = 3600.0
 SESSION_HEADER = "mcp-session-id"
@@ -98,7 +99,7 @@ class AskCall:
                 raise BrainUseError("The agent does not wait for an answer any more: ask again")
             try:
                 decided = _decided(request, (self._context.input_responses or {}).get(FORM))
-            except (_NotDecidedError, ValueError, BrainUseError):
+            except (ValueError, BrainUseError):
                 return self._result(None, request)
             run = self._brain.stream_resume(**decided)
         elif request is not None:
@@ -111,19 +112,19 @@ class AskCall:
         """Show forms to a client that supports them, while the run waits."""
         context = self._context
         while (request := request_in(self._brain.memory)) and _supports_forms(context):
-            schema = _form(request)
+            form = render_elicitation_schema(Approval) if request.call else as_form(request.schema)
             if context.protocol_version not in HANDSHAKE_PROTOCOL_VERSIONS:
                 # Newer clients get the form as a result, and repeat the call with the reply.
-                params = ElicitRequestFormParams(message=request.question, requested_schema=schema)
+                params = ElicitRequestFormParams(message=request.question, requested_schema=form)
                 return InputRequiredResult(
                     input_requests={FORM: ElicitRequest(params=params)}, request_state=self._name
                 )
             try:
                 reply = await context.session.elicit_form(
-                    request.question, schema, related_request_id=context.request_id
+                    request.question, form, related_request_id=context.request_id
                 )
                 run = self._brain.stream_resume(**_decided(request, reply))
-            except (MCPError, ValueError, BrainUseError, _NotDecidedError):
+            except (MCPError, ValueError, BrainUseError):
                 break
             result = await self._drive(run)
         return self._result(result, request)
@@ -160,18 +161,10 @@ class AskCall:
         )
 
 
-class _NotDecidedError(Exception):
-    """Raised where the client left the question open."""
-
-
 def _supports_forms(context: Context[Any, Any]) -> bool:
     capabilities = context.client_capabilities
     forms = None if capabilities is None else capabilities.elicitation
     return forms is not None and (forms.form is not None or forms.url is None)
-
-
-def _form(request: WaitingRequest) -> dict[str, Any]:
-    return render_elicitation_schema(Approval) if request.call else as_form(request.schema)
 
 
 def _decided(request: WaitingRequest, reply: object) -> dict[str, Any]:
@@ -181,9 +174,10 @@ def _decided(request: WaitingRequest, reply: object) -> dict[str, Any]:
 
     Raises:
         ValueError: The form was not filled in as it asks for.
+        BrainUseError: It decides nothing.
     """
     if not isinstance(reply, ElicitResult) or reply.action == "cancel":
-        raise _NotDecidedError
+        raise BrainUseError(LEFT_OPEN)
     accepted = reply.action == "accept"
     if request.call is not None:
         words = Approval.model_validate(reply.content).words() if accepted else "no"
@@ -191,7 +185,7 @@ def _decided(request: WaitingRequest, reply: object) -> dict[str, Any]:
     if accepted:
         return request.answer(read_form(reply.content or {}, request.schema))
     if request.schema is None or not plain_schema(request.schema)[1]:
-        raise _NotDecidedError
+        raise BrainUseError(LEFT_OPEN)
     return request.answer(None)
 
 

@@ -698,19 +698,17 @@ class Sessions:
 
     async def _make_memory(self, key: SessionKey, *, stored: bool) -> Memory:
         tools = self.brain.memory.available_tools.values()
+        if stored and not isinstance(self._memory, str):
+            memory = await maybe_await(self._memory(key))
+            memory.add_tools(tool for tool in tools if tool.name not in memory.available_tools)
+            return memory
         options = {**self._memory_options, "session": key.session, "tenant": key.owner}
         if not stored:
             options.pop("path", None)
-            return create_memory(
-                self._memory if isinstance(self._memory, str) else "messages", tools, **options
-            )
-        if isinstance(self._memory, str):
-            if self._journal is not None:
-                options["journal"] = self._journal
-            return create_memory(self._memory, tools, **options)
-        memory = await maybe_await(self._memory(key))
-        memory.add_tools(tool for tool in tools if tool.name not in memory.available_tools)
-        return memory
+        elif self._journal is not None:
+            options["journal"] = self._journal
+        name = self._memory if isinstance(self._memory, str) else "messages"
+        return create_memory(name, tools, **options)
 
     # Runs
 

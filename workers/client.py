@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import count
 from typing import TYPE_CHECKING, Any, get_args
 
 from anyio import to_thread
@@ -200,24 +201,19 @@ class QueueClient:
         if type(limit) is not int or limit < 0:
             raise QueueError(f"limit={limit!r}: give a whole number from 0")
         where = {} if session is None else {"user": mark(session, tenant)}
-        found: dict[str, RunInfo] = {}
-        offset = 0
-        seen: set[str] = set()
-        while len(found) < limit:
+        runs, found = dict[str, RunInfo](), list[RunInfo]()
+        for offset in count(0, PAGE):
             page = await self._workflows.find(**where, limit=PAGE, offset=offset)
-            for workflow in page:
-                if workflow.key in seen:  # an earlier part of it
-                    continue
-                seen.add(workflow.key)
-                info = _info(workflow)
-                if tenant is not None and info.tenant != tenant:
-                    continue
-                if (status is None or info.status == status) and len(found) < limit:
-                    found[workflow.key] = info
-            if len(page) < PAGE:
+            for workflow in page:  # the last part of each run comes first
+                runs.setdefault(workflow.key, _info(workflow))
+            found = [
+                info
+                for info in runs.values()
+                if tenant in (None, info.tenant) and status in (None, info.status)
+            ]
+            if len(found) >= limit or len(page) < PAGE:
                 break
-            offset += PAGE
-        return [*found.values()]
+        return found[:limit]
 
     async def delete_ended(self, *, tenant: str) -> int:
         """Remove the runs of a tenant that have ended, with their tasks, answers and events.
@@ -236,13 +232,13 @@ class QueueClient:
         """
         from agent_brain.workers.launch import rewrite_file
 
-        count = 0
+        removed = 0
         for info in await self.list(tenant=tenant, limit=sys.maxsize):
             with suppress(RunConflictError, RunNotFoundError):  # it is active, or was deleted
                 await (await self.get(info.id, tenant=tenant)).delete()
-                count += 1
+                removed += 1
         await to_thread.run_sync(rewrite_file, self._queue.url)
-        return count
+        return removed
 
 
 def _info(workflow: Workflow) -> RunInfo:

@@ -75,16 +75,6 @@ class ChatRequest(BaseModel):
     response_format: dict[str, Any] | None = None
     agent_brain: Extension = Extension()
 
-    @property
-    def most_tokens(self) -> int | None:
-        """The limit on what the models write."""
-        return self.max_completion_tokens or self.max_tokens
-
-    @property
-    def includes_usage(self) -> bool:
-        """Whether a stream ends with the usage."""
-        return self.stream_options is not None and bool(self.stream_options.include_usage)
-
     def check(self) -> None:
         """Refuse fields that would silently not be honoured.
 

@@ -16,7 +16,7 @@ from starlette.routing import Route
 from agent_brain.serving.event_log import SessionEvent
 from agent_brain.serving.pending import request_in
 from agent_brain.serving.web.openai.chat import ChatCompletion, ChatStream
-from agent_brain.serving.web.openai.chat_request import ChatRequest
+from agent_brain.serving.web.openai.chat_request import ChatRequest, StreamOptions
 from agent_brain.serving.web.openai.errors import (
     INVALID,
     ApiError,
@@ -177,13 +177,14 @@ async def _chat_answer(request: Request, body: ChatRequest) -> AsyncIterator[Ans
         else:
             decisions: Any = asked.decide(said.task.content)
             run = session.stream_resume(**decisions, deps=deps, **options)
+        streaming = body.stream_options or StreamOptions()
         async with run:
             stream = ChatStream(
                 f"chatcmpl-{secrets.token_hex(16)}",
                 body.model,
                 shown=_shown(request, body.agent_brain),
-                most_tokens=body.most_tokens,
-                include_usage=body.includes_usage or not body.stream,
+                most_tokens=body.max_completion_tokens or body.max_tokens,
+                include_usage=bool(streaming.include_usage) or not body.stream,
                 session=None if named is None else session.id,
             )
             yield Answer(run, stream, run)

@@ -51,9 +51,9 @@ def api_error(error: Exception) -> ApiError:
     if not isinstance(error, errors.AgentBrainError | HttpError):
         return ApiError(500, SERVER, f"The run failed: {type(error).__name__}", code=SERVER)
     http = as_http_error(error)
-    if http.status >= 500:
+    if http.status >= 500 and http is not error:
         return ApiError(500, SERVER, http.message, http.headers, code=SERVER)
-    name = "rate_limit_error" if http.status == 429 else INVALID
+    name = {429: "rate_limit_error", 503: SERVER}.get(http.status, INVALID)
     status = 400 if http.status == 422 else http.status
     return ApiError(status, name, http.message, http.headers, code=http.type)
 

@@ -12,6 +12,7 @@ from agent_brain.serving.web.openai.chat_request import ChatRequest
 from agent_brain.serving.web.openai.errors import ApiError, api_error
 from agent_brain.serving.web.openai.response_request import ResponseRequest
 from agent_brain.serving.web.openai.translate import Shown
+from agent_brain.serving.web.requests import HttpError
 
 PIXEL = "data:image/png;base64,iVBORw0KGgo="
 CALL = {"id": "c1", "type": "function", "function": {"name": "double", "arguments": '{"n": 2}'}}
@@ -172,7 +173,7 @@ def test_fields_without_an_effect_are_ignored():
     )
     request.check()
 
-    assert request.most_tokens is None
+    assert (request.max_tokens, request.max_completion_tokens) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -325,3 +326,9 @@ def test_errors_hide_secrets_and_what_is_not_known():
     assert "abcdefgh" not in limited.message
     assert api_error(LLMAuthenticationError("no key")).status == 500
     assert api_error(KeyError("a detail")).message == "The run failed: KeyError"
+
+
+def test_a_server_that_is_full_says_so_with_its_status():
+    error = api_error(HttpError(503, "overloaded", "Try again later", {"retry-after": "1"}))
+    assert (error.status, error.type, error.code) == (503, "server_error", "overloaded")
+    assert error.headers == {"retry-after": "1"}
