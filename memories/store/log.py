@@ -105,8 +105,9 @@ class MessageLog:
 
     def __iter__(self) -> Iterator[Message]:
         if self.encoded:
-            for message_id in [*self._messages]:
-                self.get(message_id)
+            for message_id, message in [*self._messages.items()]:
+                if type(message) is str and message_id in self._messages:
+                    self._decode(message_id, message)
         return iter(self._messages.values())  # type: ignore[arg-type]  # all are decoded
 
     def all(self) -> list[Message]:
