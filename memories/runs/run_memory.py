@@ -58,20 +58,6 @@ class Origin(NamedTuple):
     nested: bool = False
 
 
-class Origin(NamedTuple):
-    """Which memory a branch was made of, and for which place in its run.
-
-    Attributes:
-        parent: The memory that it is a branch of.
-        place: Its place.
-        nested: Whether it is a copy of another memory, for a run inside the step.
-    """
-
-    parent: Memory
-    place: Place
-    nested: bool = False
-
-
 class Beginning(NamedTuple):
     """A run that begins with the next goal, in the same write.
 

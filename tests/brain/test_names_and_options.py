@@ -40,6 +40,7 @@ from agent_brain.errors import (
     ToolDefinitionError,
     UnknownNetError,
 )
+from agent_brain.memories import layered
 from agent_brain.memories import registry as memories
 from agent_brain.memories.options import MemoryOptions, StoreOptions
 from agent_brain.nets import (
@@ -291,7 +292,8 @@ def test_the_typed_options_are_those_of_the_built_in_nets_and_memories() -> None
         for known in (registry._registry, memories._registry)
     )
     assert {*NetOptions.__annotations__} == nets
-    assert {*MemoryOptions.__annotations__} == kept | {*StoreOptions.__annotations__}
+    passed_on = {*StoreOptions.__annotations__, *layered.OWN_OPTIONS}
+    assert {*MemoryOptions.__annotations__} == kept | passed_on
     assert {*LimitOptions.__annotations__} == {field.name for field in fields(Limits)}
 
 
