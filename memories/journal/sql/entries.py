@@ -37,16 +37,11 @@ OTHER_TYPES = ValueError | OverflowError | TypeError | AttributeError  # errors 
 New: TypeAlias = tuple[bool, int, str, int, int, str]
 # The session, the next entries up to a damage, and its error
 Page: TypeAlias = tuple[Counts, Lines, JournalDamagedError | None]
+Do: TypeAlias = Callable[[Callable[[Transaction], Page]], Page]  # calls with a transaction
 
 
 def pages(
-    do: Callable[[Callable[[Transaction], Page]], Page],
-    key: Key,
-    after: int,
-    size: int,
-    *,
-    history: bool,
-    whole: bool = False,
+    do: Do, key: Key, after: int, size: int, *, history: bool, whole: bool = False
 ) -> Iterator[Lines]:
     """Yield the entries of a session with a number above ``after``, in order.
 
@@ -126,8 +121,7 @@ def _read(
         JournalDamagedError: One is not what was written.
     """
     start, at = checksum(key.text), max(after, 0)
-    kinds: dict[str, str] = {}
-    starts: dict[str, int] = {}  # of checksums, by kind
+    kinds, starts = dict[str, str](), dict[str, int]()  # what checksums begin with, by kind
     try:
         cursor = _select(tx, key, min(at, last), size, history=history)
         while rows := cursor.fetchmany(batch):
@@ -146,8 +140,7 @@ def _read(
         if not (isinstance(error, JournalDamagedError | OTHER_TYPES) or tx.is_damage(error)):
             raise
         if batch > 1:  # read what is before it
-            rest = size - len(into)
-            return _read(tx, key, last, at, rest, into, history=history, batch=1)
+            return _read(tx, key, last, at, size - len(into), into, history=history, batch=1)
         if isinstance(error, JournalDamagedError):
             raise
         raise key.damaged(f"what comes after entry {at} cannot be read") from error

@@ -13,7 +13,6 @@ from agent_brain.memories.journal.entry import Line, Lines, from_milliseconds
 from agent_brain.memories.journal.lease import Lease
 from agent_brain.memories.journal.sql import entries, sessions
 from agent_brain.memories.journal.sql.database import Database, Transaction
-from agent_brain.memories.journal.sql.entries import Page
 from agent_brain.memories.journal.sql.sessions import Key
 from agent_brain.memories.journal.threaded import Change, ThreadedJournal
 
@@ -72,7 +71,7 @@ class SQLJournal(ThreadedJournal):
     ) -> Iterator[Lines]:
         key, run = self._key(session), self._database.run
 
-        def read(do: Callable[[Callable[[Transaction], Page]], Page]) -> Iterator[Lines]:
+        def read(do: entries.Do) -> Iterator[Lines]:
             return entries.pages(do, key, after, size, history=history, whole=whole)
 
         if whole:
