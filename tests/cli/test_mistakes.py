@@ -16,7 +16,7 @@ from tests.cli.support import invoke, run
         (["aks", "hi"], "Did you mean 'ask'"),
         (["ask", "--modle", "x", "hi"], "--model"),
         (["ask", "--net", "raect", "hi"], "registered are: debate"),
-        (["ask", "--memory", "elephant", "hi"], "registered are: auto, layered"),
+        (["ask", "--memory", "elephant", "hi"], "registered are: auto, "),
         (["ask", "--max-steps", "0", "hi"], "0 is not in the range"),
         (["ask", "--max-steps", "many", "hi"], "--max-steps"),
         (["ask", "--timeout", "-1", "hi"], "-1.0 is not in the range"),

@@ -115,7 +115,7 @@ USAGES = st.builds(
     st.integers(0),
     st.none() | st.text(),
 )
-BY_HINT = {
+BY_NAME = {
     "text": st.text(),
     "action": ACTIONS,
     "args": st.dictionaries(st.text(), st.integers()),
@@ -130,11 +130,6 @@ BY_HINT = {
     "output": JSON,
     "schema": st.none() | st.dictionaries(st.text(), JSON, max_size=2),
     "verdict": st.sampled_from(["hint", "stop"]),
-    "thought": st.booleans(),
-    "dropped": st.booleans(),
-    "resumed": st.booleans(),
-    "done": st.floats(),
-    "total": st.none() | st.floats(),
     "until": st.datetimes(timezones=st.just(UTC)),
     "items": st.lists(
         st.builds(RecalledItem, st.text(), st.none() | st.floats(0, 1), st.none() | st.text())
@@ -142,28 +137,21 @@ BY_HINT = {
     "sources": st.lists(st.builds(CitedSource, st.text(), st.text()), max_size=2).map(tuple),
     "refused": st.dictionaries(st.text(), st.integers(0), max_size=2),
     **dict.fromkeys(["ids", "added", "replaced"], st.lists(st.text(), max_size=2).map(tuple)),
-    **dict.fromkeys(
-        [
-            "tokens",
-            "max_tokens",
-            "tokens_before",
-            "tokens_after",
-            "level",
-            "count",
-            "read",
-            "calls",
-        ],
-        st.integers(0),
-    ),
 }
-OPTIONAL = st.none() | st.text()
+BY_TYPE = {
+    bool: st.booleans(),
+    int: st.integers(0),
+    float: st.floats(),
+    str | None: st.none() | st.text(),
+    float | None: st.none() | st.floats(),
+}
 
 
 def events_of(kind: type[Event]) -> st.SearchStrategy[Event]:
     fields = [field for field in dataclasses.fields(kind) if field.name != "at"]
-    may_be_none = {"response_id", "finish_reason", "message", "next"}
+    types = typing.get_type_hints(kind)
     values = {
-        field.name: BY_HINT.get(field.name, OPTIONAL if field.name in may_be_none else st.text())
+        field.name: BY_NAME.get(field.name, BY_TYPE.get(types[field.name], st.text()))
         for field in fields
     }
     if kind is MessageReceived:
