@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import tempfile
 from pathlib import Path
 
 _SQLITE = b"SQLite format 3\0"
@@ -24,20 +23,27 @@ def keep_database(path: Path) -> None:
 
 
 def replace_file(path: Path, text: str, *, mode: int = 0o600) -> None:
-    """Write ``text`` to ``path``, completely or not at all, with the permissions ``mode``.
+    """Write ``text`` to ``path``, completely or not at all.
+
+    Args:
+        path: The file; one that exists is replaced.
+        text: What it holds.
+        mode: Its permissions, of which the umask takes some away.
 
     Raises:
         FileExistsError: It is a database.
     """
     keep_database(path)
-    handle, name = tempfile.mkstemp(dir=path.absolute().parent, prefix=f".{path.name}-")
-    temporary = Path(name)
+    temporary = path.with_name(f".{path.name}-{os.urandom(8).hex()}")
+
+    def opener(name: str, flags: int) -> int:
+        return os.open(name, flags, mode)
+
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+        with open(temporary, "x", encoding="utf-8", newline="\n", opener=opener) as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        temporary.chmod(mode)
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
