@@ -12,7 +12,6 @@ from typing import Any, Literal
 
 import anyio
 import httpx2
-from anyio.abc import TaskGroup
 from mcp import Client, MCPError
 from mcp.client.auth import OAuthFlowError
 from mcp.client.subscriptions import ListenNotSupportedError, ResourceUpdated, SubscriptionLost
@@ -41,8 +40,7 @@ from agent_brain.tools.mcp.names import unused
 from agent_brain.tools.mcp.offers import Offer, every, prompt_offers, resource_offers, resource_text
 from agent_brain.tools.mcp.questions import Ask, Questions
 from agent_brain.tools.mcp.spec import HttpServer, ServerSpec
-from agent_brain.tools.mcp.transport import StderrTail, connect
-from agent_brain.tools.mcp.wire import SAMPLE, Wire
+from agent_brain.tools.mcp.transport import SAMPLE, StderrTail, Wire, connect
 
 logger = get_logger(__name__)
 
@@ -67,10 +65,9 @@ class Connection:
     once to reconnect.
     """
 
-    def __init__(self, spec: ServerSpec, group: TaskGroup) -> None:
+    def __init__(self, spec: ServerSpec) -> None:
         self.spec = spec
         self.changed = False  # whether the server may have other tools by now
-        self._group = group
         self._client: Client | None = None
         self._state: Literal["starting", "up", "restarting", "away", "gone"] = "starting"
         self._settled = anyio.Event()  # the current attempt to connect has succeeded or failed
@@ -94,8 +91,7 @@ class Connection:
         self._read_at = -math.inf
 
     async def start(self) -> None:
-        """Start the server and shake hands; if that fails, its process has ended."""
-        self._group.start_soon(self._live)
+        """Wait until the server has shaken hands; if that fails, its process has ended."""
         await self._settled.wait()
         if self._state == "gone":
             await self._ended.wait()
@@ -235,7 +231,7 @@ class Connection:
     def _label(self) -> str:
         return f"MCP server {self.spec.name!r}"
 
-    async def _live(self) -> None:
+    async def live(self) -> None:
         """Run the server's task: a session, and perhaps another one."""
         try:
             again = True

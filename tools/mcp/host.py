@@ -14,13 +14,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Awaitable, Callable
-from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar, TypeVarTuple
 
 import anyio
 import anyio.to_thread
-from anyio.abc import TaskGroup, TaskStatus
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 T = TypeVar("T")
@@ -33,11 +31,8 @@ class Host:
     """The thread, from :meth:`open` to :meth:`aclose`."""
 
     def __init__(self) -> None:
-        self.group: TaskGroup
-        self._stop: anyio.Event
         self._thread: AbstractContextManager[BlockingPortal] | None = None
         self._portal: BlockingPortal
-        self._main: Future[None]
 
     @classmethod
     async def open(cls) -> Host:
@@ -46,6 +41,10 @@ class Host:
         with anyio.CancelScope(shield=True):  # takes milliseconds
             await anyio.to_thread.run_sync(host._open)
         return host
+
+    def start(self, task: Callable[[], Awaitable[object]]) -> None:
+        """Start a task in the thread, which ends when the thread does at the latest."""
+        self._portal.start_task_soon(task)
 
     async def call(self, function: Callable[[*Ts], Awaitable[T]], *args: *Ts) -> T:
         """Await ``function(*args)`` in the thread; cancelling the caller cancels it."""
@@ -58,24 +57,12 @@ class Host:
         thread, self._thread = self._thread, None
         if thread is not None:
             with anyio.CancelScope(shield=True):  # every wait is bounded
-                await anyio.to_thread.run_sync(self._close, thread)
+                await self._portal.call_async(self._portal.stop, True)  # noqa: FBT003
+                await anyio.to_thread.run_sync(thread.__exit__, None, None, None)
 
     def _open(self) -> None:
         self._thread = start_blocking_portal("asyncio", name=THREAD)
         self._portal = self._thread.__enter__()
-        self._main, _ = self._portal.start_task(self._run)
-
-    async def _run(self, *, task_status: TaskStatus[None]) -> None:
-        async with anyio.create_task_group() as self.group:
-            self._stop = anyio.Event()
-            task_status.started()
-            await self._stop.wait()
-            self.group.cancel_scope.cancel()
-
-    def _close(self, thread: AbstractContextManager[BlockingPortal]) -> None:
-        self._portal.call(self._stop.set)
-        self._main.result()
-        thread.__exit__(None, None, None)
 
     def __del__(self, warn: Callable[..., Any] = warnings.warn) -> None:
         if self._thread is not None:

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any, Self
 
 import anyio
-from anyio.abc import AsyncResource, TaskGroup
+from anyio.abc import AsyncResource
 
 from agent_brain.common.aio import CLEANUP_SECONDS
 from agent_brain.common.errors import ToolDefinitionError
@@ -125,7 +125,9 @@ class McpTools(ToolSource, AsyncResource):
             await self._host.aclose()
 
     async def _start(self, specs: Iterable[ServerSpec]) -> None:
-        self._connections = await self._host.call(_make, specs, self._host.group)
+        self._connections = await self._host.call(_make, specs)
+        for connection in self._connections:
+            self._host.start(connection.live)
         _raise_all(await self._host.call(_for_each, self._connections, _start))
 
     async def _refresh(self, taken: Collection[str]) -> list[McpServerError]:
@@ -188,13 +190,13 @@ def _raise_all(errors: list[McpServerError]) -> None:
 # The functions below run in the host's thread.
 
 
-async def _make(specs: Iterable[ServerSpec], group: TaskGroup) -> list[Connection]:
+async def _make(specs: Iterable[ServerSpec]) -> list[Connection]:
     """Make the connections, which belong to the host's loop; importing the SDK takes a while."""
     from agent_brain.tools.mcp.connection import Connection
 
     for name in NOISY:
         logging.getLogger(name).addFilter(_is_not_ours)  # is idempotent
-    return [Connection(spec, group) for spec in specs]
+    return [Connection(spec) for spec in specs]
 
 
 def _is_not_ours(record: logging.LogRecord) -> bool:
