@@ -10,11 +10,11 @@ from typing import Any
 from agent_brain.common.errors import ToolDefinitionError
 from agent_brain.common.secrets import hide_in_result
 from agent_brain.common.text import clean, count_tokens, shorten, to_text
+from agent_brain.tools.action import Media, ToolResult
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.context import Progress, ProgressSink, ToolContext, current_call
 from agent_brain.tools.errors import McpServerError, ToolError
 from agent_brain.tools.mcp.spec import Approval, ServerSpec
-from agent_brain.tools.result import Media, ToolResult
 from agent_brain.tools.schemas import Schema, read_schema
 
 PROGRESS_TOKENS = 200  # of a message about progress

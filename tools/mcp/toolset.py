@@ -22,7 +22,7 @@ from agent_brain.tools.mcp.host import THREAD, Host
 from agent_brain.tools.mcp.names import Names, choose_names
 from agent_brain.tools.mcp.spec import ServerSpec
 from agent_brain.tools.mcp.tool import McpTool, Send, forward
-from agent_brain.tools.source import ToolSource
+from agent_brain.tools.toolset import ToolSource
 
 if TYPE_CHECKING:
     from agent_brain.tools.mcp.connection import Connection
