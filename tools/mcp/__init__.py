@@ -4,10 +4,10 @@
 
     brain = await Brain.create(tools=[my_function, "https://example.org/mcp", "servers.json"])
 
-``config`` reads sources into a ``spec`` for each server; ``host`` is the thread in which sessions
-live; ``connection`` is one server there, reached through ``transport``, which ``sign_in`` may sign
-in; ``questions`` are what it asks a person; ``offers`` makes tools of its resources and prompts;
-``toolset`` makes a ``tool`` from each of all these, under a name from ``names``.
+``config`` reads sources into a ``spec`` for each server; ``toolset`` has the thread in which their
+sessions live, and makes a ``tool`` from each of their tools, under a name from ``names``;
+``connection`` is one server there, reached through ``transport``, which ``sign_in`` may sign in;
+``questions`` are what it asks a person; ``offers`` makes tools of its resources and prompts.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, TextIO, cast
 
@@ -30,12 +30,16 @@ from mcp_types import (
     jsonrpc_message_adapter,
 )
 from mcp_types.methods import validate_server_result
+from mcp_types.version import LATEST_PROTOCOL_VERSION
 from pydantic import ValidationError
 
+from agent_brain.common.secrets import get_logger
 from agent_brain.common.text import clean_json, shorten
 from agent_brain.common.values import error_details, error_line
 from agent_brain.tools.mcp.sign_in import auth_of
 from agent_brain.tools.mcp.spec import HttpServer, ServerSpec, StdioServer
+
+logger = get_logger(__name__)
 
 CONNECT_SECONDS = 30.0
 STDERR_SHOWN = 2000  # bytes of a server's stderr in an error
@@ -50,9 +54,7 @@ _MEMBER = re.compile(r'"(?P<name>id|method)"\s*:\s*(?P<value>[0-9]{1,18}\b|"[^"\
 
 
 @asynccontextmanager
-async def connect(
-    spec: ServerSpec, stderr: StderrTail, wire: Wire
-) -> AsyncIterator[tuple[Any, Any]]:
+async def connect(spec: ServerSpec, wire: Wire) -> AsyncIterator[tuple[Any, Any]]:
     """Open the streams from and to the server, which pass every message through ``wire``."""
     async with AsyncExitStack() as stack:
         stack.callback(wire.opened.set)
@@ -65,7 +67,7 @@ async def connect(
                 encoding_error_handler="replace",  # else a wrong byte would end the SDK's reader
             )
             # only the file descriptor is used
-            transport = stdio_client(parameters, errlog=cast(TextIO, stderr.file))
+            transport = stdio_client(parameters, errlog=cast(TextIO, wire.stderr.file))
         else:
             assert isinstance(spec, HttpServer)
             # no limit on reading: a call has its own, and may be silent for long
@@ -97,7 +99,7 @@ class StderrTail:
 
     def trim(self) -> None:
         """Empty the file if it has become long; the server appends to it."""
-        if os.fstat(self.file.fileno()).st_size > STDERR_KEPT:
+        if not self.file.closed and os.fstat(self.file.fileno()).st_size > STDERR_KEPT:
             self.file.truncate(0)
 
     def close(self) -> None:
@@ -148,27 +150,24 @@ def _refusal(response: httpx2.Response, body: bytes) -> dict[str, Any]:
 
 
 class Wire:
-    """Both directions of a connection.
+    """Both directions of a session with a server.
 
-    Args:
-        on_end: Called when the server has closed a direction.
-        on_unusable: Called with a tool that is left out, and the reason.
-        version: Returns the version of the protocol.
+    Attributes:
+        over: The session has ended, or must end: also set when the server closes a direction.
+        opened: Starting a program must not be cancelled before: nothing would wait for its end.
+        stderr: What the server writes there.
+        output_schemas: By tool; hidden from the SDK, which would validate results with patterns
+            that never end.
+        version: The version of the protocol.
     """
 
-    def __init__(
-        self,
-        on_end: Callable[[], None],
-        on_unusable: Callable[[str, str], None],
-        version: Callable[[], str],
-    ) -> None:
-        self.on_end = on_end
-        # Starting a program must not be cancelled before: nothing would wait for its end.
+    def __init__(self, server: str) -> None:
+        self.over = anyio.Event()
         self.opened = anyio.Event()
-        # By tool; hidden from the SDK, which would validate results with patterns that never end.
+        self.stderr = StderrTail()
         self.output_schemas: dict[str, Any] = {}
-        self._on_unusable = on_unusable
-        self._version = version
+        self.version = LATEST_PROTOCOL_VERSION
+        self._server = server
 
     def received(self, item: SessionMessage | Exception) -> SessionMessage | Exception:
         """Return a message of the server, repaired."""
@@ -186,10 +185,15 @@ class Wire:
             if isinstance(tool, dict):
                 self.output_schemas[str(tool.get("name"))] = tool.pop("outputSchema", None)
             Tool.model_validate(tool, by_name=False)
-            validate_server_result("tools/list", self._version(), {**rest, "tools": [tool]})
+            validate_server_result("tools/list", self.version, {**rest, "tools": [tool]})
         except ValidationError as error:
             name = tool.get("name") if isinstance(tool, dict) else tool
-            self._on_unusable(shorten(repr(name), SAMPLE), error_line(error_details(error)[0]))
+            logger.warning(
+                "A tool of MCP server %r is left out: Tool %s cannot be used: %s",
+                self._server,
+                shorten(repr(name), SAMPLE),
+                error_line(error_details(error)[0]),
+            )
             return False
         except (KeyError, ValueError):  # a version that has no such check
             return True
@@ -208,7 +212,7 @@ class Stream(ObjectReceiveStream[Any], ObjectSendStream[SessionMessage]):
         try:
             return self._wire.received(await self._stream.receive())
         except (anyio.EndOfStream, *BROKEN):
-            self._wire.on_end()
+            self._wire.over.set()
             raise
 
     @property
@@ -221,12 +225,12 @@ class Stream(ObjectReceiveStream[Any], ObjectSendStream[SessionMessage]):
         try:
             await self._stream.send(item)
         except BROKEN:
-            self._wire.on_end()
+            self._wire.over.set()
             raise
 
     async def aclose(self) -> None:
         """Close the stream: the session is over, whether the server has ended or failed."""
-        self._wire.on_end()
+        self._wire.over.set()
         await self._stream.aclose()
 
 
