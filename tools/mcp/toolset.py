@@ -72,6 +72,7 @@ class McpTools(ToolSource, AsyncResource):
         self._thread: AbstractContextManager[BlockingPortal] | None = None
         self._portal: BlockingPortal
         self._connections: list[Connection] = []
+        self._listed: dict[str, dict[str, Any]] = {}  # definitions by server and name
         self._names: Names = {}
         self._tools: dict[tuple[str, str], McpTool] = {}
 
@@ -165,36 +166,30 @@ class McpTools(ToolSource, AsyncResource):
     async def _start(self, specs: Iterable[ServerSpec]) -> None:
         self._connections = await self._call(_make, specs)
         for connection in self._connections:
+            self._listed[connection.spec.name] = {}
             self._portal.start_task_soon(connection.live)
         _raise_all(await self._call(_for_each, self._connections, _start))
 
     async def _refresh(self, taken: Collection[str]) -> list[McpServerError]:
         """List the tools again; return which servers did not answer."""
-        listed: dict[str, list[Any]] = {}
 
         async def ask(connection: Connection) -> None:
-            listed[connection.spec.name] = await connection.list_tools()
+            tools = await connection.list_tools()
+            self._listed[connection.spec.name] = {tool.name: tool for tool in tools}
 
         stale = [c for c in self._connections if c.changed]
         failures = await self._call(_for_each, stale, ask)
-        known: dict[str, dict[str, Any]] = {c.spec.name: {} for c in self._connections}
-        for (server, name), tool in self._tools.items():
-            if server not in listed:
-                known[server][name] = tool.definition
-        for server, definitions in listed.items():
-            known[server] = {definition.name: definition for definition in definitions}
-        names = {server: list(definitions) for server, definitions in known.items()}
-        self._names = choose_names(names, taken, self._names)
-        self._tools = self._make_tools(known)
+        self._names = choose_names(self._listed, taken, self._names)
+        self._tools = self._make_tools()
         return failures
 
-    def _make_tools(self, known: dict[str, dict[str, Any]]) -> dict[tuple[str, str], McpTool]:
+    def _make_tools(self) -> dict[tuple[str, str], McpTool]:
         """Return a tool for every definition; for an unchanged one, the same object."""
         made = {}
         for connection in self._connections:
-            spec = connection.spec
-            send = self._sender(connection)
-            for definition in known[spec.name].values():
+            spec, send = connection.spec, self._sender(connection)
+            listed = self._listed[spec.name]
+            for definition in [*listed.values()]:
                 key = (spec.name, definition.name)
                 old = self._tools.get(key)
                 if old is not None and old.definition == definition:
@@ -205,6 +200,7 @@ class McpTools(ToolSource, AsyncResource):
                 except ToolDefinitionError as error:
                     text = "A tool of MCP server %r is left out: %s"
                     logger.warning(text, spec.name, shorten(str(error), 400))
+                    del listed[definition.name]
         return made
 
     def _sender(self, connection: Connection) -> Send:
