@@ -71,6 +71,7 @@ class Connection:
 
     def __init__(self, spec: ServerSpec) -> None:
         self.spec = spec
+        self._label = f"MCP server {spec.name!r}"
         self.changed = False  # whether the server may have other tools by now
         self._client: Client | None = None
         self._state: Literal["starting", "up", "restarting", "away", "gone"] = "starting"
@@ -96,7 +97,7 @@ class Connection:
         await self._settled.wait()
         if self._state == "gone":
             await self._ended.wait()
-            raise McpServerError(self.spec.name, f"{self._label()} {self._trouble}")
+            raise McpServerError(self.spec.name, f"{self._label} {self._trouble}")
 
     async def close(self) -> None:
         """End the session and the server's process."""
@@ -206,11 +207,11 @@ class Connection:
         if self._client is not None and self._wire is not None and not self._wire.over.is_set():
             return self._client, self._wire
         if self._state == "gone":
-            text = f"{self._label()} has stopped and was not restarted: it {self._trouble}"
+            text = f"{self._label} has stopped and was not restarted: it {self._trouble}"
         elif self._state == "away":
-            text = f"{self._label()} is gone: it {self._trouble}"
+            text = f"{self._label} is gone: it {self._trouble}"
         else:
-            text = f"{self._label()} has stopped and is being restarted: try again in a moment"
+            text = f"{self._label} has stopped and is being restarted: try again in a moment"
         raise McpServerError(self.spec.name, text)
 
     def _failure(self, what: str, error: Exception, wire: Wire) -> McpServerError:
@@ -220,16 +221,13 @@ class Connection:
             wire.over.set()
         if lost or (is_closed(error) and wire.over.is_set()):
             text = (
-                f"{self._label()} stopped before it answered; the request may or may not have been "
+                f"{self._label} stopped before it answered; the request may or may not have been "
                 "executed"
             )
         else:
             reason = reason_of(error) if wire.over.is_set() else answered(error)
-            text = f"{self._label()} {what}: {self.spec.redact(reason)}"
+            text = f"{self._label} {what}: {self.spec.redact(reason)}"
         return McpServerError(self.spec.name, text)
-
-    def _label(self) -> str:
-        return f"MCP server {self.spec.name!r}"
 
     async def live(self) -> None:
         """Run the server's task: a session, and perhaps another one."""
