@@ -45,8 +45,7 @@ from agent_brain.states.models.resolve import made_of_names
 from agent_brain.states.output_types import OutputType
 from agent_brain.stuck import StuckPolicy
 from agent_brain.tool_sources import SourceContext, split, withdraw
-from agent_brain.tools.source import ToolSource
-from agent_brain.tools.toolset import ToolLike, collect
+from agent_brain.tools.toolset import ToolLike, ToolSource, collect
 
 if TYPE_CHECKING:
     from agent_brain.memories.journal.base import Journal

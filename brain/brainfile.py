@@ -18,8 +18,7 @@ from agent_brain.nets.config import NetSpec, build_net, net_schema, read_file
 from agent_brain.nets.errors import NetFileError
 from agent_brain.nets.net import Net
 from agent_brain.states.models.llm import LLM
-from agent_brain.tools.named import named_tools
-from agent_brain.tools.toolset import ToolLike
+from agent_brain.tools.toolset import ToolLike, named_tools
 
 
 class LimitsSpec(BaseModel):

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import anyio
 
-from agent_brain.common.aio import CLEANUP_SECONDS
+from agent_brain.common.aio import CLEANUP_SECONDS, work_off
 from agent_brain.common.errors import FinalError
-from agent_brain.common.pool import work_off
 from agent_brain.limits import WAITING, StopReason, waits_on
 from agent_brain.memories.base import Memory
 from agent_brain.memories.control import SUSPENDED, Control

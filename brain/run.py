@@ -22,7 +22,7 @@ from agent_brain.branches import continue_counts
 from agent_brain.common.aio import CLEANUP_SECONDS
 from agent_brain.common.errors import FinalError
 from agent_brain.common.ids import ids_of, new_id
-from agent_brain.common.slots import set_slots_directly
+from agent_brain.common.models import set_slots_directly
 from agent_brain.default_model import models_of_run
 from agent_brain.engine import UNOBSERVED, Engine, Reads, drop_branches, error_text, no_state
 from agent_brain.errors import BrainUseError, ResumeError
@@ -64,8 +64,7 @@ from agent_brain.steering import Interrupted, Interruption, Steering, needs_scop
 from agent_brain.stuck import StuckPolicy
 from agent_brain.tool_sources import refresh
 from agent_brain.tools.base import BaseTool
-from agent_brain.tools.source import ToolSource
-from agent_brain.tools.toolset import offered
+from agent_brain.tools.toolset import ToolSource, offered
 from agent_brain.usage.budget import Budget
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message, Role
 from agent_brain.states.hooks import Hook, ModelRequest
-from agent_brain.tools.source import ToolSource
-from agent_brain.tools.toolset import ToolLike, several
+from agent_brain.tools.toolset import ToolLike, ToolSource, several
 
 if TYPE_CHECKING:
     from agent_brain.tools.mcp import McpSource

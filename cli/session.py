@@ -31,7 +31,7 @@ from agent_brain.result import Result
 from agent_brain.run import Run
 from agent_brain.states.events import FactsLearned, Position, RunFinished
 from agent_brain.states.extracting import model_extractor
-from agent_brain.tools.named import named_tools
+from agent_brain.tools.toolset import named_tools
 
 DEFAULTS = BrainSpec.model_validate({"memory": DEFAULT_MEMORY})  # of a net that is not in a file
 

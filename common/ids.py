@@ -8,6 +8,11 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable
+from contextvars import ContextVar
+
+# Set for the task of a request and what it starts; a detached run keeps that of its start.
+request_id: ContextVar[str | None] = ContextVar("agent_brain_request_id", default=None)
+"""The ID of the HTTP request that is being handled, for logs and errors."""
 
 _process = {"prefix": os.urandom(8).hex()}
 _count = itertools.count()

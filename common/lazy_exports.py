@@ -1,10 +1,10 @@
-"""Packages whose public names are imported at first use."""
+"""Packages whose public names are imported at first use, and what needs an extra."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -26,7 +26,7 @@ def lazy_exports(
 
     Args:
         package: The names of the package.
-        within: Makes what names are imported in, such as :func:`~agent_brain.common.extras.extra`.
+        within: Makes what names are imported in, such as :func:`extra`.
     """
     module = package["__name__"]
     try:  # get_data, as not every loader has get_source: pytest's own, for one, does not
@@ -63,3 +63,22 @@ def lazy_exports(
 def _ruff_order(name: str) -> tuple[int, str]:
     """Sort constants first, then classes, then the rest."""
     return 0 if name.isupper() else 1 if name[0].isupper() else 2, name
+
+
+@contextmanager
+def extra(name: str, error: type[Exception], *packages: str) -> Iterator[None]:
+    """Import within it what needs an extra.
+
+    Args:
+        name: The extra.
+        error: What is raised without it; it says what to install.
+        packages: Those of the extra, if another one may be missing too.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as missing:
+        if packages and (missing.name or "").partition(".")[0] not in packages:
+            raise
+        raise error(
+            f"The package {missing.name} is not installed: pip install 'agent-brain[{name}]'"
+        ) from missing

@@ -11,9 +11,10 @@ import json
 import logging
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
+from itertools import accumulate
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -133,11 +134,8 @@ def hide_in_result(text: str, *, is_error: bool = False) -> str:
     A result loses configured secrets only, as it may be the purpose of a tool to return something
     that looks like one; an error loses what looks like a secret too.
     """
-    return scrub(text) if is_error else hide_registered(text)
-
-
-def hide_registered(text: str) -> str:
-    """Return ``text`` without the registered values; the same object if it has none."""
+    if is_error:
+        return scrub(text)
     _read_environment()
     for value in _values:
         if value in text:
@@ -244,6 +242,55 @@ def _looks_random(name: str, value: str) -> bool:
         and not _PLAIN_HEADER.match(name)
         and re.fullmatch(r"(?=.*\d)(?=.*[A-Za-z])[\w.~+=-]+", value) is not None
     )
+
+
+class Scrubber:
+    """Replaces secrets in texts and data by ``[hidden]``.
+
+    Args:
+        patterns: Regular expressions of further secrets; of one with a group named ``secret`` only
+            that group is replaced.
+        params: Parameters of a model: keys, tokens and all headers among them are secret.
+    """
+
+    def __init__(
+        self,
+        patterns: Iterable[str | re.Pattern[str]] = (),
+        params: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._values = frozenset(secret_values(params or {}))
+        self._patterns = tuple(re.compile(pattern) for pattern in patterns)
+
+    def text(self, text: str) -> str:
+        """Return ``text`` without secrets."""
+        return self.chunks([text])[0]
+
+    def chunks(self, chunks: Sequence[str]) -> list[str]:
+        """Return the chunks of one text without the secrets in them, or cut across them."""
+        text = "".join(chunks)
+        spans = secret_spans(text, self._values, self._patterns)
+        if not spans:
+            return list(chunks)
+        kept = list(text)
+        for start, stop in spans:
+            kept[start:stop] = [HIDDEN, *[""] * (stop - start - 1)]
+        ends = accumulate(map(len, chunks))
+        return [
+            "".join(kept[end - len(chunk) : end]) for chunk, end in zip(chunks, ends, strict=True)
+        ]
+
+    def data(self, value: Any) -> Any:
+        """Return JSON values without secrets: those in texts, and fields named like one."""
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, list | tuple):
+            return [self.data(item) for item in value]
+        if not isinstance(value, Mapping):
+            return value
+        return {
+            key: HIDDEN if isinstance(item, str) and is_secret_field(str(key)) else self.data(item)
+            for key, item in value.items()
+        }
 
 
 class SecretFilter(logging.Filter):

@@ -21,7 +21,7 @@ from agent_brain.states.usage import Usage
 from agent_brain.tools import Action, BaseTool, ToolError, call_tool, count_tokens
 from agent_brain.tools.builtin import calculate
 from agent_brain.tools.builtin.calculator import evaluate
-from agent_brain.tools.builtin.zones import find_zone
+from agent_brain.tools.builtin.clock import find_zone
 
 MAX_READ = 2_000  # characters of a question
 _OUTPUT_FORMAT = re.compile(r"\s*[^\n]*JSON Schema.*", re.DOTALL)  # not a part of the question

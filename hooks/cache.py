@@ -31,9 +31,8 @@ from agent_brain.states.hooks import (
 )
 from agent_brain.states.models.call_data import hash_of, request_to_data, schema_of, tool_to_data
 from agent_brain.states.usage import NOTHING
-from agent_brain.tools.action import Action
+from agent_brain.tools.action import Action, thawed
 from agent_brain.tools.base import BaseTool
-from agent_brain.tools.frozen import thawed
 from agent_brain.tools.function import FunctionTool
 
 logger = get_logger(__name__)

@@ -22,7 +22,7 @@ from agent_brain.states.model_request import StructuredRequest
 from agent_brain.states.models.llm import LLM
 from agent_brain.states.models.resolve import as_llm
 from agent_brain.states.output_types import OutputTool
-from agent_brain.tools.frozen import thawed
+from agent_brain.tools.action import thawed
 
 Objection: TypeAlias = str | bool | None
 Check: TypeAlias = Callable[[str], Objection | Awaitable[Objection]]

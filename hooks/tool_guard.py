@@ -13,9 +13,8 @@ from agent_brain.common.text import to_compact_json
 from agent_brain.common.values import takes
 from agent_brain.errors import BrainDefinitionError, Refused
 from agent_brain.states.hooks import Hook, ToolRequest, ToolResponse
-from agent_brain.tools.action import Action
+from agent_brain.tools.action import Action, thawed
 from agent_brain.tools.calling import is_valid
-from agent_brain.tools.frozen import thawed
 
 Args: TypeAlias = dict[str, Any]
 Rule: TypeAlias = Callable[[Any], Any | Awaitable[Any]]

@@ -16,7 +16,7 @@ from agent_brain.common.aio import maybe_await
 from agent_brain.errors import BrainUseError
 from agent_brain.serving.pool import Pool
 from agent_brain.tools.base import BaseTool
-from agent_brain.tools.source import ToolSource
+from agent_brain.tools.toolset import ToolSource
 
 if TYPE_CHECKING:
     from agent_brain.tools.mcp import McpSource, McpTools

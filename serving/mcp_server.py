@@ -53,7 +53,7 @@ from agent_brain.serving.stdin import stdin_closed_by_interrupt
 from agent_brain.states import events
 from agent_brain.tools.answers import plain_schema
 from agent_brain.tools.mcp import McpSource
-from agent_brain.tools.mcp.elicitation import as_form, read_form
+from agent_brain.tools.mcp.questions import as_form, read_form
 
 FORM = "reply"
 LEFT_OPEN = "The client left the question open"

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 import anyio
 
-from agent_brain.common.aio import in_trio, is_stray_cancellation
-from agent_brain.common.pool import work_off
+from agent_brain.common.aio import in_trio, is_stray_cancellation, work_off
 from agent_brain.common.values import check_count
 from agent_brain.memories.runs.work import work_here
 from agent_brain.states.errors import LimitReachedError, StateCancelledError, StateDefinitionError

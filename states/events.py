@@ -23,8 +23,8 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, cast, get_args
 from pydantic import BaseModel, GetCoreSchemaHandler, JsonValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
+from agent_brain.common.models import set_slots_directly
 from agent_brain.common.secrets import scrub
-from agent_brain.common.slots import set_slots_directly
 from agent_brain.common.text import clean, clean_json, to_compact_json, to_json_data
 from agent_brain.memories.message import Attachment, Message
 from agent_brain.memories.recall.results import RecalledItem

@@ -30,9 +30,8 @@ from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.events import NOWHERE, Placed, Position
 from agent_brain.states.models.llm import LLM, FinishReason
 from agent_brain.states.usage import Usage
-from agent_brain.tools.action import Action
+from agent_brain.tools.action import Action, Media
 from agent_brain.tools.base import BaseTool
-from agent_brain.tools.result import Media
 
 if TYPE_CHECKING:
     from agent_brain.memories.embedders.base import Embedder

@@ -12,8 +12,7 @@ import anyio
 
 from agent_brain.common.aio import CLEANUP_SECONDS
 from agent_brain.common.ids import new_id
-from agent_brain.common.scrubber import Scrubber
-from agent_brain.common.secrets import get_logger
+from agent_brain.common.secrets import Scrubber, get_logger
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
 from agent_brain.memories.runs.work import EMBEDDING

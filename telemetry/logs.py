@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any
 
-from agent_brain.common.request_id import request_id
+from agent_brain.common.ids import request_id
 from agent_brain.common.secrets import get_logger
 from agent_brain.errors import BrainDefinitionError
 from agent_brain.states.hooks import (

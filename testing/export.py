@@ -10,7 +10,7 @@ from pathlib import Path
 from textwrap import indent
 from typing import Any
 
-from agent_brain.common.scrubber import Scrubber
+from agent_brain.common.secrets import Scrubber
 from agent_brain.memories.message import Message
 from agent_brain.memories.trace.recorded_call import RecordedCall
 from agent_brain.nets.registry import net_names

@@ -12,6 +12,8 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.common.text import count_tokens as count_tokens
     from agent_brain.common.text import shorten as shorten
     from agent_brain.tools.action import Action as Action
+    from agent_brain.tools.action import Media as Media
+    from agent_brain.tools.action import ToolResult as ToolResult
     from agent_brain.tools.base import BaseTool as BaseTool
     from agent_brain.tools.calling import Outcome as Outcome
     from agent_brain.tools.calling import call_tool as call_tool
@@ -26,10 +28,8 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.tools.function import FunctionTool as FunctionTool
     from agent_brain.tools.function import as_tool as as_tool
     from agent_brain.tools.function import tool as tool
-    from agent_brain.tools.named import register_tool as register_tool
-    from agent_brain.tools.named import tool_names as tool_names
-    from agent_brain.tools.result import Media as Media
-    from agent_brain.tools.result import ToolResult as ToolResult
-    from agent_brain.tools.source import ToolSource as ToolSource
     from agent_brain.tools.toolset import ToolLike as ToolLike
     from agent_brain.tools.toolset import Toolset as Toolset
+    from agent_brain.tools.toolset import ToolSource as ToolSource
+    from agent_brain.tools.toolset import register_tool as register_tool
+    from agent_brain.tools.toolset import tool_names as tool_names

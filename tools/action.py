@@ -1,9 +1,12 @@
-"""Actions: the tool calls that a model requests."""
+"""The tool calls that a model requests, whose arguments stay what they were, and their results."""
 
 from __future__ import annotations
 
+import re
+from base64 import b64decode
 from collections.abc import Mapping
-from typing import Annotated, Any, Self
+from dataclasses import dataclass
+from typing import Annotated, Any, NoReturn, Self
 
 from pydantic import (
     BaseModel,
@@ -16,11 +19,79 @@ from pydantic import (
 
 from agent_brain.common.ids import ids_of
 from agent_brain.common.text import clean_json, to_compact_json
-from agent_brain.tools.frozen import FrozenDict, frozen
 
 DEEPEST = 100  # how deep the arguments of a model's call may be nested
 PLAIN = frozenset({str, int, float, bool, type(None)})
 _new_call_id = ids_of("call")
+_MEDIA_TYPE = re.compile(r"[^/\s]+/[^/\s]+")
+
+
+def _refuse(*args: object, **kwargs: object) -> NoReturn:
+    raise TypeError(
+        "The arguments of a call cannot be changed: make another call, with "
+        "action.model_copy(update={'args': {**action.args, …}})"
+    )
+
+
+class FrozenDict(dict[str, JsonValue]):
+    """A dict that cannot be changed; a copy of it can."""
+
+    __slots__ = ()
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
+
+    def __copy__(self) -> dict[str, JsonValue]:
+        return dict(self)
+
+    def __deepcopy__(self, memo: object) -> dict[str, JsonValue]:
+        return thawed(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, (thawed(self),)
+
+
+class FrozenList(list[JsonValue]):
+    """A list that cannot be changed; a copy of it can."""
+
+    __slots__ = ()
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
+    append = clear = extend = insert = pop = remove = reverse = sort = _refuse
+
+    def __copy__(self) -> list[JsonValue]:
+        return list(self)
+
+    def __deepcopy__(self, memo: object) -> list[JsonValue]:
+        return [_thaw(item) for item in self]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return list, ([_thaw(item) for item in self],)
+
+
+_KINDS = frozenset({FrozenDict, FrozenList})
+
+
+def frozen(value: Mapping[str, JsonValue]) -> FrozenDict:
+    """Return a copy of a JSON object that cannot be changed, nor can what is in it."""
+    return FrozenDict((key, _freeze(item)) for key, item in value.items())
+
+
+def thawed(value: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """Return a copy of a JSON object that may be changed, as may what is in it."""
+    if _KINDS.isdisjoint(map(type, value.values())):
+        return dict(value)
+    return {key: _thaw(item) for key, item in value.items()}
+
+
+def _freeze(value: JsonValue) -> JsonValue:
+    if isinstance(value, dict):
+        return frozen(value)
+    return FrozenList(map(_freeze, value)) if isinstance(value, list) else value
+
+
+def _thaw(value: JsonValue) -> JsonValue:
+    if type(value) is FrozenDict:
+        return thawed(value)
+    return [_thaw(item) for item in value] if type(value) is FrozenList else value
 
 
 def _json_object(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
@@ -86,3 +157,46 @@ def readable(action: Action) -> Action:
         if not level:
             return action
     return Action(name=action.name, id=action.id, unparsed=to_compact_json(action.args))
+
+
+@dataclass(frozen=True, slots=True)
+class Media:
+    """An image or another file returned by a tool.
+
+    Attributes:
+        media_type: MIME type, such as ``"image/png"``.
+        data: The bytes, base64-encoded.
+        name: File name, if any.
+
+    Raises:
+        ValueError: The type or the bytes are missing, or the bytes are not base64-encoded.
+    """
+
+    media_type: str
+    data: str
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        if not _MEDIA_TYPE.fullmatch(self.media_type) or not self.data:
+            raise ValueError("media need a type such as 'image/png', and base64-encoded bytes")
+        try:
+            b64decode("".join(self.data.split()), validate=True)
+        except ValueError as error:
+            raise ValueError(f"the bytes of media must be base64-encoded: {error}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """The result of a tool that returns media besides text.
+
+    Example::
+
+        return ToolResult("The chart", media=(Media("image/png", encoded),))
+
+    Attributes:
+        content: What the model reads: text unchanged, any other value as JSON.
+        media: Shown to models that accept images.
+    """
+
+    content: Any
+    media: tuple[Media, ...] = ()

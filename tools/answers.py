@@ -345,28 +345,24 @@ def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> dict[str, A
     return resolved(schema, defaultdict(dict, root.get("$defs", {})))
 
 
+def _part(schema: Mapping[str, Any], root: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of a part of an answer, with the definitions of the whole."""
+    definitions = {"$defs": root["$defs"]} if "$defs" in root else {}
+    return _resolved(schema, root) | definitions
+
+
 def fields_of(schema: Mapping[str, Any]) -> list[Field] | None:
     """Return the fields of a form; None if answers are not objects with named fields."""
     form, _ = plain_schema(schema)
     if form.get("type") != "object" or not form.get("properties"):
         return None
     required = form.get("required", ())
-    definitions = {"$defs": schema["$defs"]} if "$defs" in schema else {}
-    return [
-        Field(name, {**_resolved(_named(name, part), schema), **definitions}, name in required)
-        for name, part in form["properties"].items()
-    ]
-
-
-def _named(name: str, part: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a field with a title of its own, not that of a class that it refers to."""
-    own = {"title": _title_of(name), "description": ""} if "$ref" in part else {}
-    return own | {**part}
-
-
-def _title_of(name: str) -> str:
-    """Return the title that pydantic gives a field."""
-    return name.replace("_", " ").title()
+    found = []
+    for name, part in form["properties"].items():
+        # a title of its own, as pydantic gives it, not that of a class that it refers to
+        own = {"title": name.replace("_", " ").title(), "description": ""} if "$ref" in part else {}
+        found.append(Field(name, _part({**own, **part}, schema), name in required))
+    return found
 
 
 def item_of(schema: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -375,7 +371,7 @@ def item_of(schema: Mapping[str, Any]) -> dict[str, Any] | None:
     items = plain.get("items")
     if plain.get("type") != "array" or not isinstance(items, Mapping) or "prefixItems" in plain:
         return None
-    item = {**_resolved(items, schema), **({"$defs": schema["$defs"]} if "$defs" in schema else {})}
+    item = _part(items, schema)
     plain, _ = plain_schema(item)
     kinds = [each.get("type") for each in plain.get("anyOf", [plain])]  # a Decimal has two
     return item if choices_of(item) or all(kind in _PLAIN for kind in kinds) else None

@@ -13,8 +13,8 @@ from agent_brain.common.errors import ToolDefinitionError
 from agent_brain.common.secrets import get_logger
 from agent_brain.common.text import shorten
 from agent_brain.common.values import check_count, is_amount, is_count, takes
+from agent_brain.tools.action import thawed
 from agent_brain.tools.errors import ToolArgumentsError
-from agent_brain.tools.frozen import thawed
 from agent_brain.tools.limiter import Limiter, read_rate
 from agent_brain.tools.schemas import Schema, read_schema
 

@@ -12,11 +12,10 @@ from agent_brain.common.aio import is_stray_cancellation
 from agent_brain.common.errors import FinalError
 from agent_brain.common.secrets import hide_in_result
 from agent_brain.common.text import shorten, to_text
-from agent_brain.tools.action import DEEPEST, Action
+from agent_brain.tools.action import DEEPEST, Action, Media, ToolResult
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.context import ToolContext, current_call, enter_call, leave_call
 from agent_brain.tools.errors import InputNeeded, SleepNeeded, ToolArgumentsError, ToolError
-from agent_brain.tools.result import Media, ToolResult
 from agent_brain.tools.stubborn import ended_when_cancelled
 
 

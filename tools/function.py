@@ -14,11 +14,10 @@ from pydantic_core import PydanticSerializationError, to_json
 from agent_brain.common.aio import is_async_function, maybe_await, run_in_thread
 from agent_brain.common.errors import ToolDefinitionError
 from agent_brain.common.values import error_lines, misnamed_fields
-from agent_brain.tools.action import PLAIN, Action
+from agent_brain.tools.action import PLAIN, Action, thawed
 from agent_brain.tools.base import RESULT_TOKENS, Approval, BaseTool
 from agent_brain.tools.context import ToolContext, current_call
 from agent_brain.tools.errors import ToolArgumentsError
-from agent_brain.tools.frozen import thawed
 from agent_brain.tools.signature import innermost, read_signature, without_partials
 
 

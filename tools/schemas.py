@@ -7,7 +7,7 @@ found when the tool is defined: references that lead nowhere, to another documen
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -35,6 +35,8 @@ _MEANT = {
 _LISTS = ("allOf", "anyOf", "oneOf")
 _SINGLES = ("not", "if", "then", "else")
 _MAPPINGS = ("dependentSchemas", "dependencies")
+_DATA = ("default", "const", "enum", "examples")
+_NAMED = ("properties", "patternProperties", "dependentSchemas", "$defs", "definitions")
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
@@ -73,6 +75,29 @@ def resolved(
         if not isinstance(reference := found.pop("$ref", None), str):
             break
         found = {**known[reference.rpartition("/")[2]], **found}
+    return found
+
+
+def reworded(node: Any, change: Callable[[str, str], str | None], *, names: bool = False) -> Any:
+    """Return a JSON Schema with other texts in its keywords; data and names stay as they are.
+
+    Args:
+        node: The schema, or a part of it.
+        change: Takes a keyword and its text; returns the new text, or None to leave it out.
+        names: Whether the keys of ``node`` are names, not keywords.
+    """
+    if isinstance(node, list):
+        return [reworded(item, change) for item in node]
+    if not isinstance(node, dict):
+        return node
+    found = {}
+    for key, value in node.items():
+        if names or not (key in _DATA or isinstance(value, str)):
+            found[key] = reworded(value, change, names=not names and key in _NAMED)
+        elif key in _DATA:
+            found[key] = value
+        elif (text := change(key, value)) is not None:
+            found[key] = text
     return found
 
 

@@ -19,6 +19,7 @@ from typing_extensions import TypedDict
 
 from agent_brain.common.errors import ToolDefinitionError
 from agent_brain.tools.context import ToolContext
+from agent_brain.tools.schemas import reworded
 
 _typed_dict: Any = TypedDict  # type checkers know it with literal fields only
 
@@ -178,17 +179,7 @@ def _schema(name: str, adapter: TypeAdapter[Any]) -> dict[str, Any]:
         raise ToolDefinitionError(
             f"Tool {name!r} has a parameter that JSON cannot express: {error.message}"
         ) from error
-    return cast("dict[str, Any]", _without_titles({"properties": {}, **schema}))
-
-
-def _without_titles(node: Any, *, names: bool = False) -> Any:
-    """Remove pydantic's titles; ``names``: the keys of ``node`` are property names."""
-    if isinstance(node, dict):
-        return {
-            key: value
-            if not names and key in ("default", "const", "enum", "examples")
-            else _without_titles(value, names=not names and key in ("properties", "$defs"))
-            for key, value in node.items()
-            if names or key != "title" or not isinstance(value, str)
-        }
-    return [_without_titles(item) for item in node] if isinstance(node, list) else node
+    without_titles = reworded(
+        {"properties": {}, **schema}, lambda key, text: None if key == "title" else text
+    )
+    return cast("dict[str, Any]", without_titles)

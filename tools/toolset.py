@@ -1,18 +1,22 @@
-"""Groups of tools: combine, filter and rename them."""
+"""Groups of tools: sets, sources that change, and the tools that nets in files can name."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from typing import Any, TypeAlias, TypeVar
 
 from agent_brain.common.aio import not_async
 from agent_brain.common.errors import ToolDefinitionError
+from agent_brain.common.suggest import did_you_mean
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.function import as_tool
 
 T = TypeVar("T")
+
+_BUILT_IN = ("ask_user", "calculate", "convert_units", "current_time")
 
 Choice: TypeAlias = str | Callable[[BaseTool], object] | Iterable[str]
 
@@ -97,6 +101,45 @@ class Toolset:
         return self.renamed(lambda name: prefix + name)
 
 
+class ToolSource(ABC):
+    """Base class for sources of tools that may change and must be closed.
+
+    A brain checks ``changed`` between two steps, so it must be cheap, and calls :meth:`refresh`
+    only if it is true.
+    """
+
+    @property
+    @abstractmethod
+    def tools(self) -> Sequence[BaseTool]:
+        """The tools as last listed."""
+
+    @property
+    @abstractmethod
+    def changed(self) -> bool:
+        """Whether there is something to refresh."""
+
+    @abstractmethod
+    async def refresh(self, taken: Collection[str] = ()) -> None:
+        """List the tools again; those that cannot be listed now stay unchanged.
+
+        Args:
+            taken: Names that other tools use, to be avoided.
+        """
+
+    @property
+    def gives_context(self) -> bool:
+        """Whether :meth:`context` may return anything."""
+        return False
+
+    async def context(self) -> Sequence[str]:
+        """Return what each request of a model shows, as it is now; nothing by default."""
+        return ()
+
+    @abstractmethod
+    async def aclose(self) -> None:
+        """Release all resources; is idempotent."""
+
+
 ToolLike: TypeAlias = BaseTool | Toolset | Callable[..., Any]
 
 
@@ -168,3 +211,53 @@ def chooser(choice: Choice | None, *, default: bool) -> Callable[[BaseTool], obj
             f"{choice!r} does not select tools: give names, patterns such as 'fs_*', or a function"
         )
     return lambda tool: any(fnmatchcase(tool.name, pattern) for pattern in patterns)
+
+
+_registered: dict[str, BaseTool] = {}
+
+
+def register_tool(tool: ToolLike) -> None:
+    """Register a tool under its name, so that nets in files can name it.
+
+    Args:
+        tool: A tool, or a function.
+
+    Raises:
+        ToolDefinitionError: The name belongs to another tool, or it cannot be a tool.
+    """
+    [made] = collect([tool]).values()
+    known = _registered.get(made.name)
+    if made.name in _BUILT_IN or (known is not None and known is not made):
+        raise ToolDefinitionError(
+            f"A tool named {made.name!r} is already registered: use another name"
+        )
+    _registered[made.name] = made
+
+
+def tool_names() -> list[str]:
+    """Return the names of the built-in and the registered tools, sorted."""
+    return sorted([*_BUILT_IN, *_registered])
+
+
+def named_tools(names: Iterable[str]) -> list[BaseTool]:
+    """Return the tools of these names.
+
+    Raises:
+        ToolDefinitionError: There is no tool of one of the names.
+    """
+    return [_named(name) for name in names]
+
+
+def _named(name: str) -> BaseTool:
+    from agent_brain.tools import builtin
+
+    if name in _BUILT_IN:
+        tool: BaseTool = getattr(builtin, name)
+        return tool
+    if name not in _registered:
+        raise ToolDefinitionError(
+            f"There is no tool named {name!r}; registered are: {', '.join(tool_names())}."
+            f"{did_you_mean(name, tool_names())} Register yours with register_tool(…), or pass it "
+            "in code or with --tool"
+        )
+    return _registered[name]

@@ -14,7 +14,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agent_brain.common.extras import extra
+from agent_brain.common.lazy_exports import extra
 from agent_brain.common.secrets import get_logger, scrub
 from agent_brain.errors import QueueError
 from agent_brain.workers.workflows import RUN, SCHEDULED

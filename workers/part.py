@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 from pydantic import JsonValue, TypeAdapter
 
-from agent_brain.common.extras import extra
+from agent_brain.common.lazy_exports import extra
 from agent_brain.common.text import clean, clean_json, to_json_data
 from agent_brain.errors import QueueError
 from agent_brain.memories.message import Message, Role, as_message

@@ -30,11 +30,10 @@ from agent_brain.states.models.call_data import (
 )
 from agent_brain.states.models.llm import Piece
 from agent_brain.states.usage import Usage
-from agent_brain.tools.action import Action
+from agent_brain.tools.action import Action, Media, ToolResult
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.context import current_call
 from agent_brain.tools.errors import InputNeeded, ToolError
-from agent_brain.tools.result import Media, ToolResult
 
 PATIENCE = 1.0  # seconds for which a call waits that was cut off when the run was recorded
 

@@ -10,8 +10,7 @@ from typing import TypeAlias
 
 import anyio
 
-from agent_brain.common.aio import CLEANUP_SECONDS, maybe_await
-from agent_brain.common.pool import work_off
+from agent_brain.common.aio import CLEANUP_SECONDS, maybe_await, work_off
 from agent_brain.experiments.case import CaseResult
 from agent_brain.experiments.choices.memories import MemoryChoice
 from agent_brain.experiments.choices.models import ModelChoice

@@ -14,7 +14,7 @@ from zlib import crc32
 
 from pydantic import JsonValue
 
-from agent_brain.common.slots import set_slots_directly
+from agent_brain.common.models import set_slots_directly
 from agent_brain.common.text import clean
 
 Row: TypeAlias = tuple[int, str, str]  # an entry as it is stored: seq, kind, data as JSON text

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, get_args
 
 from pydantic import JsonValue
 
-from agent_brain.common.slots import set_slots_directly
+from agent_brain.common.models import set_slots_directly
 from agent_brain.memories.journal.checks import to_lines
 from agent_brain.memories.journal.entry import Entry, Line, Lines, Row, Rows
 from agent_brain.memories.message import Message

@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from agent_brain.common.extras import extra
-from agent_brain.common.lazy_exports import lazy_exports
+from agent_brain.common.lazy_exports import extra, lazy_exports
 from agent_brain.errors import BrainDefinitionError
 
 _server = partial(extra, "server", BrainDefinitionError, "starlette", "uvicorn", "websockets")

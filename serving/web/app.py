@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from agent_brain.common.request_id import request_id
+from agent_brain.common.ids import request_id
 from agent_brain.errors import AgentBrainError, BrainDefinitionError
 from agent_brain.serving.access import Caller
 from agent_brain.serving.sessions import Sessions

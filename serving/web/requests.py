@@ -16,7 +16,7 @@ from starlette.routing import Route
 from starlette.types import Scope
 
 from agent_brain import errors
-from agent_brain.common.request_id import request_id
+from agent_brain.common.ids import request_id
 from agent_brain.common.secrets import get_logger, scrub
 from agent_brain.common.text import shorten
 from agent_brain.common.values import error_lines

@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from agent_brain.common.scrubber import Scrubber
+from agent_brain.common.secrets import Scrubber
 from agent_brain.common.text import clean, clean_json, to_compact_json
 from agent_brain.memories.message import Message
 from agent_brain.memories.runs.human_requests import EDITED

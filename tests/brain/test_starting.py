@@ -28,7 +28,7 @@ from agent_brain.memories.journal.lease import Lease
 from agent_brain.states import RunFailed
 from agent_brain.testing import FakeMemory, ScriptedLLM
 from agent_brain.tools import Action
-from agent_brain.tools.source import ToolSource
+from agent_brain.tools.toolset import ToolSource
 from tests.brain.nets import Steps
 
 pytestmark = pytest.mark.anyio

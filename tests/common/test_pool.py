@@ -6,7 +6,7 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from agent_brain.common.pool import work_off
+from agent_brain.common.aio import work_off
 
 pytestmark = [pytest.mark.anyio, pytest.mark.also_on_trio]
 

@@ -25,7 +25,7 @@ from agent_brain.demo import DemoLLM
 from agent_brain.memories import registry as memory_registry
 from agent_brain.nets import create_net, file_states, registry
 from agent_brain.states import Piece
-from agent_brain.tools import named
+from agent_brain.tools import toolset
 from tests.project.pages import BLOCKS, DOCS, PAGES, Block, blocks_of, name_of
 
 pytest_plugins = ["pytester"]
@@ -45,7 +45,7 @@ def reader(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("AGENT_BRAIN_MODEL", raising=False)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(registry._registry, "factories", dict(registry._registry.factories))
-    monkeypatch.setattr(named, "_registered", {})
+    monkeypatch.setattr(toolset, "_registered", {})
     monkeypatch.setattr(file_states, "_kinds", dict(file_states.state_kinds()))
 
 

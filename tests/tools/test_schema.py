@@ -12,6 +12,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from agent_brain.tools import ToolDefinitionError, as_tool, tool
+from agent_brain.tools.schemas import reworded
 
 
 class Color(enum.Enum):
@@ -417,3 +418,14 @@ def test_a_tool_of_a_tool_is_refused():
 def test_a_partial_needs_a_name():
     with pytest.raises(ToolDefinitionError, match="name"):
         as_tool(functools.partial(args_function, 1))
+
+
+def test_texts_of_keywords_are_reworded_and_those_of_data_and_names_are_not():
+    properties = {"title": {"title": "A"}, "default": {"title": "B", "default": {"title": "C"}}}
+    schema = {"title": "D", "type": "object", "properties": properties, "enum": [{"title": "E"}]}
+
+    assert reworded(schema, lambda key, text: None if key == "title" else text) == {
+        "type": "object",
+        "properties": {"title": {}, "default": {"default": {"title": "C"}}},
+        "enum": [{"title": "E"}],
+    }

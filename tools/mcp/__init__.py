@@ -4,11 +4,10 @@
 
     brain = await Brain.create(tools=[my_function, "https://example.org/mcp", "servers.json"])
 
-``config`` reads sources into a ``spec`` for each server; ``host`` is the thread in which sessions
-live; ``connection`` is one server there, reached through ``transport`` and ``wire``; ``oauth`` and
-``sign_in`` say how one signs in; ``offers``
-makes tools of its resources and prompts; ``toolset`` makes a ``tool`` from each of all these, under
-a name from ``names``.
+``config`` reads sources into a ``spec`` for each server; ``toolset`` has the thread in which their
+sessions live, and makes a ``tool`` from each of their tools, under a name from ``names``;
+``connection`` is one server there, reached through ``transport``, which ``sign_in`` may sign in;
+``questions`` are what it asks a person; ``offers`` makes tools of its resources and prompts.
 """
 
 from __future__ import annotations
@@ -21,6 +20,6 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.tools.errors import McpConfigError as McpConfigError
     from agent_brain.tools.errors import McpServerError as McpServerError
     from agent_brain.tools.mcp.config import McpSource as McpSource
-    from agent_brain.tools.mcp.oauth import OAuth as OAuth
+    from agent_brain.tools.mcp.spec import OAuth as OAuth
     from agent_brain.tools.mcp.tool import McpTool as McpTool
     from agent_brain.tools.mcp.toolset import McpTools as McpTools

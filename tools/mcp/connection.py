@@ -1,6 +1,6 @@
 """The connection to one server, which is restarted once if it dies. Needs the extra ``mcp``.
 
-Everything here runs in the thread of :mod:`agent_brain.tools.mcp.host`.
+Everything here runs in the thread of :class:`agent_brain.tools.mcp.McpTools`.
 """
 
 from __future__ import annotations
@@ -12,10 +12,15 @@ from typing import Any, Literal
 
 import anyio
 import httpx2
-from anyio.abc import TaskGroup
 from mcp import Client, MCPError
 from mcp.client.auth import OAuthFlowError
-from mcp.client.subscriptions import ListenNotSupportedError, ResourceUpdated, SubscriptionLost
+from mcp.client.subscriptions import (
+    ListenNotSupportedError,
+    PromptsListChanged,
+    ResourceUpdated,
+    SubscriptionLost,
+    ToolsListChanged,
+)
 from mcp.shared.dispatcher import ProgressFnT
 from mcp_types import (
     CONNECTION_CLOSED,
@@ -31,7 +36,6 @@ from mcp_types import (
     Tool,
     ToolListChangedNotification,
 )
-from mcp_types.version import LATEST_PROTOCOL_VERSION
 from pydantic import ValidationError
 
 from agent_brain.common.secrets import get_logger
@@ -41,8 +45,7 @@ from agent_brain.tools.mcp.names import unused
 from agent_brain.tools.mcp.offers import Offer, every, prompt_offers, resource_offers, resource_text
 from agent_brain.tools.mcp.questions import Ask, Questions
 from agent_brain.tools.mcp.spec import HttpServer, ServerSpec
-from agent_brain.tools.mcp.transport import StderrTail, connect
-from agent_brain.tools.mcp.wire import SAMPLE, Wire
+from agent_brain.tools.mcp.transport import SAMPLE, Wire, connect
 
 logger = get_logger(__name__)
 
@@ -50,10 +53,9 @@ SPAWN_SECONDS = 1.0
 LISTEN_AGAIN_SECONDS = 1.0
 MOST_WORDS = 2000  # tokens of a server's own error message
 CONTEXT_SECONDS = 60.0
-CHANGES = (
-    ToolListChangedNotification,
-    PromptListChangedNotification,
-    ResourceUpdatedNotification,
+LISTS_CHANGED = (
+    *(ToolsListChanged, ToolListChangedNotification),
+    *(PromptsListChanged, PromptListChangedNotification),
 )
 CLIENT = Implementation(name="agent-brain", version="0.1")
 
@@ -67,48 +69,45 @@ class Connection:
     once to reconnect.
     """
 
-    def __init__(self, spec: ServerSpec, group: TaskGroup) -> None:
+    def __init__(self, spec: ServerSpec) -> None:
         self.spec = spec
+        self._label = f"MCP server {spec.name!r}"
         self.changed = False  # whether the server may have other tools by now
-        self._group = group
         self._client: Client | None = None
         self._state: Literal["starting", "up", "restarting", "away", "gone"] = "starting"
         self._settled = anyio.Event()  # the current attempt to connect has succeeded or failed
         self._wanted = anyio.Event()  # a call asks for another attempt
-        self._over = anyio.Event()  # the current session has ended, or must end
         self._ended = anyio.Event()
         self._closing = False
         self._may_restart = True
         self._was_ever_up = False
         self._trouble = ""
         self._garbage = ""
-        self._stderr: StderrTail | None = None
-        self._wire: Wire | None = None
+        self._wire: Wire | None = None  # of the current session
         self._starting: anyio.CancelScope | None = None
         self._questions = Questions(spec.name)
         self._offers: dict[str, Offer] = {}
         self._context: list[str] | None = None
-        self._outdated = self._told = (
-            False  # whether the context is, and whether the server says so
-        )
+        self._outdated = False  # whether the context is
+        self._told = False  # whether the server says so
         self._read_at = -math.inf
 
     async def start(self) -> None:
-        """Start the server and shake hands; if that fails, its process has ended."""
-        self._group.start_soon(self._live)
+        """Wait until the server has shaken hands; if that fails, its process has ended."""
         await self._settled.wait()
         if self._state == "gone":
             await self._ended.wait()
-            raise McpServerError(self.spec.name, f"{self._label()} {self._trouble}")
+            raise McpServerError(self.spec.name, f"{self._label} {self._trouble}")
 
     async def close(self) -> None:
         """End the session and the server's process."""
         self._closing = True
-        self._over.set()
         self._wanted.set()
-        if self._client is None and self._wire is not None:
-            with anyio.move_on_after(SPAWN_SECONDS):
-                await self._wire.opened.wait()
+        if self._wire is not None:
+            self._wire.over.set()
+            if self._client is None:
+                with anyio.move_on_after(SPAWN_SECONDS):
+                    await self._wire.opened.wait()
             if self._client is None and self._starting is not None:
                 self._starting.cancel()
         await self._ended.wait()
@@ -116,7 +115,7 @@ class Connection:
     async def list_tools(self) -> list[Tool]:
         """Return all its tools, page by page."""
         self.changed = False
-        client, over = await self._reach()
+        client, wire = await self._reach()
         can = client.server_capabilities
         tools: list[Tool] = []
         offers: list[Offer] = []
@@ -129,10 +128,9 @@ class Connection:
                 if self.spec.prompts and can.prompts is not None:
                     offers += await prompt_offers(client)
         except Exception as error:
-            raise self._failure("did not list its tools", error, over) from error
-        if self._wire is not None:
-            for tool in tools:
-                tool.output_schema = self._wire.output_schemas.get(tool.name)
+            raise self._failure("did not list its tools", error, wire) from error
+        for tool in tools:
+            tool.output_schema = wire.output_schemas.get(tool.name)
         self._offers = {}
         for offer in offers:
             offer.tool.name = unused(offer.tool.name, {*self._offers, *(t.name for t in tools)})
@@ -160,14 +158,14 @@ class Connection:
         return self._context
 
     async def _read_context(self) -> list[str]:
-        client, over = await self._reach()
+        client, wire = await self._reach()
         texts = []
         for uri in self.spec.context:
             try:
                 with anyio.fail_after(self.spec.timeout):
                     text = await resource_text(client, uri)
             except Exception as error:
-                raise self._failure(f"did not return the resource {uri}", error, over) from error
+                raise self._failure(f"did not return the resource {uri}", error, wire) from error
             limit = self.spec.max_result_tokens
             shown = text if limit is None else shorten(text, limit)
             texts.append(f"The resource {uri} of {self.spec.name!r}:\n{as_data(shown)}")
@@ -182,7 +180,7 @@ class Connection:
             McpServerError: The server cannot be reached, or did not complete the call.
             InputNeeded: It asks a person; ``ask`` has no answer yet.
         """
-        client, over = await self._reach()
+        client, wire = await self._reach()
         with self._questions.during_call(ask) as asking:
             try:
                 if (offer := self._offers.get(tool)) is not None:
@@ -192,55 +190,50 @@ class Connection:
             except Exception as error:
                 if (needed := asking.needed_for(error)) is not None:
                     raise needed from None
-                raise self._failure(f"did not complete {tool!r}", error, over) from error
+                raise self._failure(f"did not complete {tool!r}", error, wire) from error
             finally:
-                if self._stderr is not None:
-                    self._stderr.trim()
+                wire.stderr.trim()
         self._may_restart = True
         if asking.needed is not None:
             raise asking.needed
         result.content += [TextContent(text=note) for note in asking.declined]
         return result
 
-    async def _reach(self) -> tuple[Client, anyio.Event]:
-        """Return the session, and the event that it has ended."""
+    async def _reach(self) -> tuple[Client, Wire]:
+        """Return the session and its wire."""
         if self._state == "away":
             self._wanted.set()
             await self._settled.wait()
-        if self._client is not None and not self._over.is_set():
-            return self._client, self._over
+        if self._client is not None and self._wire is not None and not self._wire.over.is_set():
+            return self._client, self._wire
         if self._state == "gone":
-            text = f"{self._label()} has stopped and was not restarted: it {self._trouble}"
+            text = f"{self._label} has stopped and was not restarted: it {self._trouble}"
         elif self._state == "away":
-            text = f"{self._label()} is gone: it {self._trouble}"
+            text = f"{self._label} is gone: it {self._trouble}"
         else:
-            text = f"{self._label()} has stopped and is being restarted: try again in a moment"
+            text = f"{self._label} has stopped and is being restarted: try again in a moment"
         raise McpServerError(self.spec.name, text)
 
-    def _failure(self, what: str, error: Exception, over: anyio.Event) -> McpServerError:
+    def _failure(self, what: str, error: Exception, wire: Wire) -> McpServerError:
         """Return the error for a failed request; end a session that is lost."""
         lost = isinstance(self.spec, HttpServer) and is_lost(error)
         if lost:
-            over.set()
-        if lost or (is_closed(error) and over.is_set()):
+            wire.over.set()
+        if lost or (is_closed(error) and wire.over.is_set()):
             text = (
-                f"{self._label()} stopped before it answered; the request may or may not have been "
+                f"{self._label} stopped before it answered; the request may or may not have been "
                 "executed"
             )
         else:
-            reason = reason_of(error) if over.is_set() else answered(error)
-            text = f"{self._label()} {what}: {self.spec.redact(reason)}"
+            reason = reason_of(error) if wire.over.is_set() else answered(error)
+            text = f"{self._label} {what}: {self.spec.redact(reason)}"
         return McpServerError(self.spec.name, text)
 
-    def _label(self) -> str:
-        return f"MCP server {self.spec.name!r}"
-
-    async def _live(self) -> None:
+    async def live(self) -> None:
         """Run the server's task: a session, and perhaps another one."""
         try:
             again = True
             while again and not self._closing:
-                self._over = anyio.Event()
                 self._trouble = await self._session()
                 was_up, self._client = self._client is not None, None
                 again = await self._may_connect_again(was_up=was_up)
@@ -266,43 +259,42 @@ class Connection:
 
     async def _session(self) -> str:
         """Run one session; return why it ended."""
-        self._stderr = stderr = StderrTail()
         self._garbage = ""
-        self._wire = Wire(self._over.set, self._leave_out, self._version)
-        streams = connect(self.spec, stderr, self._wire)
+        self._wire = wire = Wire(self.spec.name)
         reason = "stopped"
         try:
             with anyio.move_on_after(self.spec.connect_timeout) as self._starting:
                 async with Client(
-                    streams,
+                    connect(self.spec, wire),
                     message_handler=self._hear,
                     client_info=CLIENT,
                     mode="legacy" if self.spec.older_protocol else "auto",
                     elicitation_callback=self._questions.answer if self.spec.questions else None,
                 ) as client:
                     self._starting.deadline = math.inf
+                    wire.version = client.protocol_version
                     self._client, self._state = client, "up"
                     self.changed = self._outdated = self._was_ever_up
                     self._told = False
                     self._was_ever_up = True
                     self._settled.set()
-                    await self._stay(client)
+                    await self._stay(client, wire)
             if self._starting.cancelled_caught:
                 reason = f"did not answer within {self.spec.connect_timeout:g} s"
         except Exception as error:
             reason = reason_of(error)
         finally:
-            said = stderr.read()
-            stderr.close()
-            self._stderr = self._starting = None
+            said = wire.stderr.read()
+            wire.stderr.close()
+            self._starting = None
         return self._why(reason, said)
 
-    async def _stay(self, client: Client) -> None:
+    async def _stay(self, client: Client, wire: Wire) -> None:
         """Wait until the session is over, noting changes of its tools."""
         async with anyio.create_task_group() as tasks:
             if wanted := self._wanted_news(client):
                 tasks.start_soon(self._listen, client, wanted)
-            await self._over.wait()
+            await wire.over.wait()
             tasks.cancel_scope.cancel()
 
     def _wanted_news(self, client: Client) -> dict[str, Any]:
@@ -324,7 +316,7 @@ class Connection:
                 async with client.listen(**wanted) as events:
                     self._told = bool(events.honored.resource_subscriptions)
                     async for event in events:
-                        self._note_change(event)
+                        await self._hear(event)
                 self._told = False
                 return  # the server ended the subscription
             except SubscriptionLost:
@@ -344,25 +336,14 @@ class Connection:
                 await client.session.send_request(request, EmptyResult)
                 self._told = True
 
-    def _note_change(self, event: object) -> None:
-        if isinstance(event, ResourceUpdated | ResourceUpdatedNotification):
-            self._outdated = True
-        else:
-            self.changed = True
-
-    def _version(self) -> str:
-        client = self._client
-        return LATEST_PROTOCOL_VERSION if client is None else client.protocol_version
-
-    def _leave_out(self, tool: str, why: str) -> None:
-        text = "A tool of MCP server %r is left out: Tool %s cannot be used: %s"
-        logger.warning(text, self.spec.name, tool, why)
-
     async def _hear(self, message: object) -> None:
-        if isinstance(message, CHANGES):
-            self._note_change(message)
-        elif isinstance(message, Exception):
+        """Note a change, as a newer or an older server announces it, or what is no message."""
+        if isinstance(message, Exception):
             self._garbage = self._garbage or reason_of(message)
+        elif isinstance(message, ResourceUpdated | ResourceUpdatedNotification):
+            self._outdated = True
+        elif isinstance(message, LISTS_CHANGED):
+            self.changed = True
 
     def _why(self, reason: str, said: str) -> str:
         """Return all that is known of why a session ended, without secrets."""

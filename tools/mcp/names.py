@@ -5,12 +5,12 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 
 LONGEST = 64
 _UNFIT = re.compile(r"[^A-Za-z0-9_-]")
 
-Listed = Mapping[str, Sequence[str]]  # server -> its own names of its tools
+Listed = Mapping[str, Iterable[str]]  # server -> its own names of its tools
 Names = dict[tuple[str, str], str]  # (server, its name of the tool) -> name for the model
 
 

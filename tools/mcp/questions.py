@@ -4,11 +4,13 @@ A person may answer tomorrow, in another process. So nothing is held open for th
 waits for it in its memory, and then the call is made again, with the answers so far. That is how
 the newer protocol has it. A server of the older one waits for an answer while the call is open; it
 is told that the question was dismissed, which ends the call, and its result is dropped.
+
+A form of MCP is flat: an object whose fields are texts, numbers, booleans and choices.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any
@@ -18,19 +20,29 @@ from mcp.shared.exceptions import MCPError, UrlElicitationRequiredError
 from mcp_types import (
     INVALID_REQUEST,
     URL_ELICITATION_REQUIRED,
+    ElicitRequestFormParams,
     ElicitRequestParams,
     ElicitResult,
 )
 from mcp_types import ErrorData as Error
 from mcp_types.version import is_version_at_least
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
 
 from agent_brain.common.errors import ToolDefinitionError
+from agent_brain.tools.answers import choices_of, fields_of, plain_schema, read_answer, words_for
 from agent_brain.tools.errors import InputNeeded
-from agent_brain.tools.mcp.elicitation import as_question, as_result
 
 CALLS_AGAIN = "2026-07-28"  # since this version of the protocol a client repeats the call itself
 SEVERAL = "several of its calls ran, and it does not say which one asks: make that call again alone"
+
+ANSWER = "answer"
+"""The field of a form for an answer that is not a form itself."""
+
+_KEPT = (
+    *("type", "title", "description", "enum", "default"),
+    *("minLength", "maxLength", "minimum", "maximum"),
+)
+_FORMATS = ("date", "date-time", "email", "uri")
 
 Ask = Callable[[str, dict[str, Any]], Any]
 """Returns a person's answer to a question, of a JSON Schema; raises ``InputNeeded`` without one."""
@@ -124,3 +136,91 @@ class Questions:
         if is_version_at_least(context.session.protocol_version or "", CALLS_AGAIN):
             return Error(code=INVALID_REQUEST, message="The call is made again with the answer")
         return ElicitResult(action="cancel")
+
+
+def as_question(params: ElicitRequestParams) -> tuple[str, dict[str, Any]]:
+    """Return what a server asks, and the JSON Schema of the answer, for ``ToolContext.ask``.
+
+    To a form without fields, and to an address, the answer is yes or no. Null declines a form.
+    """
+    if not isinstance(params, ElicitRequestFormParams):
+        return f"{params.message}\n\nOpen {params.url} first.", {"type": "boolean"}
+    form = params.requested_schema
+    if not form.get("properties"):
+        return params.message, {"type": "boolean"}
+    return params.message, {"anyOf": [form, {"type": "null"}]}
+
+
+def as_result(params: ElicitRequestParams, answer: Any) -> ElicitResult:
+    """Return what the server is told of an answer to :func:`as_question`."""
+    if answer is None or answer is False:
+        return ElicitResult(action="decline")
+    if not isinstance(params, ElicitRequestFormParams):
+        return ElicitResult(action="accept")
+    return ElicitResult(action="accept", content={} if answer is True else answer)
+
+
+def as_form(schema: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the ``requestedSchema`` that asks for an answer.
+
+    One that no flat form can hold is asked for as JSON, in a text.
+
+    Args:
+        schema: The JSON Schema of the answer; None for free text.
+    """
+    fields = _flat_fields(schema)
+    if fields is None:
+        fields = {ANSWER: _single_field(schema)}
+        required = [ANSWER]
+    else:
+        required = [field.name for field in fields_of(schema or {}) or () if field.required]
+    return {"type": "object", "properties": fields, "required": required}
+
+
+def read_form(content: Mapping[str, Any], schema: Mapping[str, Any] | None) -> JsonValue:
+    """Return the answer in the ``content`` of a form that :func:`as_form` made.
+
+    Raises:
+        ValueError: What is wrong with it.
+    """
+    if schema is None and not str(content.get(ANSWER, "")).strip():
+        raise ValueError("it is empty")
+    if _flat_fields(schema) is None:
+        return read_answer(schema, content.get(ANSWER, ""))
+    found = {}
+    for field in fields_of(schema or {}) or ():
+        value = content.get(field.name)
+        if value is not None and (field.required or value != ""):
+            found[field.name] = read_answer(field.schema, value)
+    return read_answer(schema, found)
+
+
+def _flat_fields(schema: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Return the fields of a form; None if the answer is not a form, or not a flat one."""
+    fields = fields_of(schema or {})
+    found = {field.name: _primitive(field.schema) for field in fields or ()}
+    return found if fields is not None and all(found.values()) else None
+
+
+def _single_field(schema: Mapping[str, Any] | None) -> dict[str, Any]:
+    if schema is None:
+        return {"type": "string", "title": "Answer", "minLength": 1}
+    return _primitive(schema) or {
+        "type": "string",
+        "title": "Answer",
+        "description": words_for(schema),
+    }
+
+
+def _primitive(schema: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the schema of a field of a form of MCP; None if there is no such field."""
+    plain, _ = plain_schema(schema)
+    if choices := choices_of(schema):  # a choice is a text; ours are read from their names
+        preset = next((name for value, name in choices if value == plain.get("default")), None)
+        plain |= {"type": "string", "enum": [name for _, name in choices], "default": preset}
+    elif plain.get("type") not in ("string", "number", "integer", "boolean"):
+        return None
+    field = {key: plain[key] for key in _KEPT if plain.get(key) is not None}
+    if plain.get("format") in _FORMATS:
+        field["format"] = plain["format"]
+    return field

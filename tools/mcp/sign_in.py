@@ -9,7 +9,6 @@ import sys
 import threading
 import time
 import webbrowser
-from inspect import isawaitable
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -29,10 +28,10 @@ from mcp.shared.auth import (
 from pydantic import AnyUrl
 
 from agent_brain.common.aio import maybe_await
+from agent_brain.common.files import replace_file
 from agent_brain.common.secrets import register_secrets
 from agent_brain.tools.errors import McpServerError
-from agent_brain.tools.mcp.oauth import OAuth, default_folder
-from agent_brain.tools.mcp.spec import HttpServer
+from agent_brain.tools.mcp.spec import HttpServer, OAuth
 
 HERE = "127.0.0.1"
 LONGEST_REQUEST = 65_536  # bytes of what a browser sends
@@ -152,15 +151,9 @@ class _TokenFile:
 
     def _write(self, **values: Any) -> None:
         text = json.dumps({**self._read(), **values})
-        draft = self._path.with_name(f".{self._path.name}.{os.getpid()}")
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            draft.unlink(missing_ok=True)
-            with os.fdopen(
-                os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w"
-            ) as file:
-                file.write(text)
-            draft.replace(self._path)
+            replace_file(self._path, text)
         except OSError as error:
             raise self._error(f"it cannot be written ({type(error).__name__})") from None
 
@@ -189,8 +182,9 @@ class _Person:
             if self._auth.sign_in is None:
                 back = await self._in_browser()
             else:
-                found = await anyio.to_thread.run_sync(self._auth.sign_in, self._url)
-                back = await found if isawaitable(found) else found
+                back = await maybe_await(
+                    await anyio.to_thread.run_sync(self._auth.sign_in, self._url)
+                )
             given = {name: values[0] for name, values in parse_qs(urlsplit(back).query).items()}
             if "code" not in given:
                 why = (
@@ -254,7 +248,8 @@ def _path(auth: OAuth, spec: HttpServer) -> Path:
     if auth.storage is not None:
         return Path(auth.storage).expanduser()
     key = hashlib.sha256(spec.url.encode()).hexdigest()[:16]
-    return default_folder() / f"{urlsplit(spec.url).hostname}-{key}.json"
+    base = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    return Path(base) / "agent-brain" / "mcp" / f"{urlsplit(spec.url).hostname}-{key}.json"
 
 
 async def _local_uri(client: OAuthClientInformationFull | None) -> str:

@@ -10,12 +10,12 @@ from typing import Any
 from agent_brain.common.errors import ToolDefinitionError
 from agent_brain.common.secrets import hide_in_result
 from agent_brain.common.text import clean, count_tokens, shorten, to_text
+from agent_brain.tools.action import Media, ToolResult
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.context import Progress, ProgressSink, ToolContext, current_call
 from agent_brain.tools.errors import McpServerError, ToolError
 from agent_brain.tools.mcp.spec import Approval, ServerSpec
-from agent_brain.tools.result import Media, ToolResult
-from agent_brain.tools.schemas import Schema, read_schema
+from agent_brain.tools.schemas import Schema, read_schema, reworded
 
 PROGRESS_TOKENS = 200  # of a message about progress
 SCHEMA_SHARE = 10  # a schema may be as long as this many descriptions
@@ -23,7 +23,6 @@ SCHEMA_SHARE = 10  # a schema may be as long as this many descriptions
 Send = Callable[[str, dict[str, Any], ToolContext], Awaitable[Any]]
 
 _PICTURE = re.compile(r"image/[A-Za-z0-9.+-]+")
-_DATA = ("default", "const", "enum", "examples")
 
 
 class McpTool(BaseTool):
@@ -164,7 +163,9 @@ def _fit_schema(name: str, schema: dict[str, Any], limit: int | None) -> dict[st
     if limit is None:
         return schema
     if count_tokens(to_text(schema)) > limit:
-        schema = _shortened(schema, limit)
+        schema = reworded(
+            schema, lambda key, text: shorten(text, limit) if key == "description" else text
+        )
     tokens = count_tokens(to_text(schema))
     if tokens > SCHEMA_SHARE * limit:
         raise ToolDefinitionError(
@@ -173,18 +174,3 @@ def _fit_schema(name: str, schema: dict[str, Any], limit: int | None) -> dict[st
             "of that, or set it to null"
         )
     return schema
-
-
-def _shortened(node: Any, limit: int) -> Any:
-    if isinstance(node, list):
-        return [_shortened(item, limit) for item in node]
-    if not isinstance(node, dict):
-        return node
-    return {
-        key: shorten(value, limit)
-        if key == "description" and isinstance(value, str)
-        else value
-        if key in _DATA
-        else _shortened(value, limit)
-        for key, value in node.items()
-    }

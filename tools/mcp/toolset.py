@@ -1,15 +1,29 @@
-"""The tools of all MCP servers of a brain."""
+"""The tools of all MCP servers of a brain, and the thread in which their sessions live.
+
+A session of the SDK holds task groups and cancel scopes. They must be left by the task that entered
+them, and on trio no task outlives the block in which it was started. But a brain is created by a
+plain coroutine (``await Brain.create(…)``) and closed by another one, perhaps in another task or on
+another event loop (``run_sync``). So nothing on the caller's loop can own a session unless the
+caller keeps a block open. A thread can: one task per server enters the session there, waits, and
+leaves it. Calls are sent to that loop and awaited from the caller's, be it asyncio or trio;
+cancelling the caller cancels the task in the thread, which tells the server. Closing waits for all
+tasks, so that no process, thread or file outlives the brain.
+"""
 
 from __future__ import annotations
 
 import functools
 import importlib.util
 import logging
+import warnings
 from collections.abc import Awaitable, Callable, Collection, Iterable
-from typing import TYPE_CHECKING, Any, Self
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Self, TypeVar, TypeVarTuple
 
 import anyio
-from anyio.abc import AsyncResource, TaskGroup
+import anyio.to_thread
+from anyio.abc import AsyncResource
+from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from agent_brain.common.aio import CLEANUP_SECONDS
 from agent_brain.common.errors import ToolDefinitionError
@@ -18,16 +32,20 @@ from agent_brain.common.text import shorten
 from agent_brain.tools.context import ToolContext
 from agent_brain.tools.errors import McpConfigError, McpServerError
 from agent_brain.tools.mcp.config import McpSource, read_sources
-from agent_brain.tools.mcp.host import THREAD, Host
 from agent_brain.tools.mcp.names import Names, choose_names
 from agent_brain.tools.mcp.spec import ServerSpec
 from agent_brain.tools.mcp.tool import McpTool, Send, forward
-from agent_brain.tools.source import ToolSource
+from agent_brain.tools.toolset import ToolSource
 
 if TYPE_CHECKING:
     from agent_brain.tools.mcp.connection import Connection
 
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
 logger = get_logger(__name__)
+
+THREAD = "agent-brain-mcp"
 
 NOISY = (
     "client",
@@ -50,9 +68,11 @@ class McpTools(ToolSource, AsyncResource):
     A tool whose schema no model accepts is left out, and a warning is logged.
     """
 
-    def __init__(self, host: Host) -> None:
-        self._host = host
+    def __init__(self) -> None:
+        self._thread: AbstractContextManager[BlockingPortal] | None = None
+        self._portal: BlockingPortal
         self._connections: list[Connection] = []
+        self._listed: dict[str, dict[str, Any]] = {}  # definitions by server and name
         self._names: Names = {}
         self._tools: dict[tuple[str, str], McpTool] = {}
 
@@ -73,8 +93,10 @@ class McpTools(ToolSource, AsyncResource):
             raise McpConfigError(
                 ["the package mcp is not installed: pip install 'agent-brain[mcp]'"]
             )
-        toolset = cls(await Host.open())
+        toolset = cls()
         try:
+            with anyio.CancelScope(shield=True):  # takes milliseconds
+                await anyio.to_thread.run_sync(toolset._open_thread)
             await toolset._start(specs)
             _raise_all(await toolset._refresh(taken))
             await toolset.context()  # what cannot be read is said here
@@ -114,47 +136,60 @@ class McpTools(ToolSource, AsyncResource):
             McpServerError: A resource could never be read.
         """
         shown = [c for c in self._connections if c.spec.context]
-        return [text for c in shown for text in await self._host.call(c.context)]
+        return [text for c in shown for text in await self._call(c.context)]
 
     async def aclose(self) -> None:
         """End all sessions and the servers that were started; is idempotent."""
         with anyio.CancelScope(shield=True):  # bounded
             connections, self._connections = self._connections, []
             if connections:
-                await self._host.call(_close_all, connections)
-            await self._host.aclose()
+                await self._call(_close_all, connections)
+            thread, self._thread = self._thread, None
+            if thread is not None:
+                await self._portal.call_async(self._portal.stop, True)  # noqa: FBT003
+                await anyio.to_thread.run_sync(thread.__exit__, None, None, None)
+
+    def _open_thread(self) -> None:
+        self._thread = start_blocking_portal("asyncio", name=THREAD)
+        self._portal = self._thread.__enter__()
+
+    async def _call(self, function: Callable[[*Ts], Awaitable[T]], *args: *Ts) -> T:
+        """Await ``function(*args)`` in the thread; cancelling the caller cancels it."""
+        if self._thread is None:
+            raise RuntimeError("the thread has ended")
+        return await self._portal.call_async(function, *args)
+
+    def __del__(self, warn: Callable[..., Any] = warnings.warn) -> None:
+        if self._thread is not None:
+            warn(f"unclosed {self!r}: close the brain", ResourceWarning, source=self, stacklevel=2)
 
     async def _start(self, specs: Iterable[ServerSpec]) -> None:
-        self._connections = await self._host.call(_make, specs, self._host.group)
-        _raise_all(await self._host.call(_for_each, self._connections, _start))
+        self._connections = await self._call(_make, specs)
+        for connection in self._connections:
+            self._listed[connection.spec.name] = {}
+            self._portal.start_task_soon(connection.live)
+        _raise_all(await self._call(_for_each, self._connections, _start))
 
     async def _refresh(self, taken: Collection[str]) -> list[McpServerError]:
         """List the tools again; return which servers did not answer."""
-        listed: dict[str, list[Any]] = {}
 
         async def ask(connection: Connection) -> None:
-            listed[connection.spec.name] = await connection.list_tools()
+            tools = await connection.list_tools()
+            self._listed[connection.spec.name] = {tool.name: tool for tool in tools}
 
         stale = [c for c in self._connections if c.changed]
-        failures = await self._host.call(_for_each, stale, ask)
-        known: dict[str, dict[str, Any]] = {c.spec.name: {} for c in self._connections}
-        for (server, name), tool in self._tools.items():
-            if server not in listed:
-                known[server][name] = tool.definition
-        for server, definitions in listed.items():
-            known[server] = {definition.name: definition for definition in definitions}
-        names = {server: list(definitions) for server, definitions in known.items()}
-        self._names = choose_names(names, taken, self._names)
-        self._tools = self._make_tools(known)
+        failures = await self._call(_for_each, stale, ask)
+        self._names = choose_names(self._listed, taken, self._names)
+        self._tools = self._make_tools()
         return failures
 
-    def _make_tools(self, known: dict[str, dict[str, Any]]) -> dict[tuple[str, str], McpTool]:
+    def _make_tools(self) -> dict[tuple[str, str], McpTool]:
         """Return a tool for every definition; for an unchanged one, the same object."""
         made = {}
         for connection in self._connections:
-            spec = connection.spec
-            send = self._sender(connection)
-            for definition in known[spec.name].values():
+            spec, send = connection.spec, self._sender(connection)
+            listed = self._listed[spec.name]
+            for definition in [*listed.values()]:
                 key = (spec.name, definition.name)
                 old = self._tools.get(key)
                 if old is not None and old.definition == definition:
@@ -165,6 +200,7 @@ class McpTools(ToolSource, AsyncResource):
                 except ToolDefinitionError as error:
                     text = "A tool of MCP server %r is left out: %s"
                     logger.warning(text, spec.name, shorten(str(error), 400))
+                    del listed[definition.name]
         return made
 
     def _sender(self, connection: Connection) -> Send:
@@ -172,7 +208,7 @@ class McpTools(ToolSource, AsyncResource):
             sink = call.on_progress
             on_progress = None if sink is None else functools.partial(forward, sink)
             try:
-                return await self._host.call(connection.call, tool, args, on_progress, call.ask)
+                return await self._call(connection.call, tool, args, on_progress, call.ask)
             except RuntimeError as error:
                 name = connection.spec.name
                 raise McpServerError(name, f"MCP server {name!r} has been closed") from error
@@ -185,16 +221,16 @@ def _raise_all(errors: list[McpServerError]) -> None:
         raise McpServerError(errors[0].server, "\n".join(map(str, errors)))
 
 
-# The functions below run in the host's thread.
+# The functions below run in the thread.
 
 
-async def _make(specs: Iterable[ServerSpec], group: TaskGroup) -> list[Connection]:
+async def _make(specs: Iterable[ServerSpec]) -> list[Connection]:
     """Make the connections, which belong to the host's loop; importing the SDK takes a while."""
     from agent_brain.tools.mcp.connection import Connection
 
     for name in NOISY:
         logging.getLogger(name).addFilter(_is_not_ours)  # is idempotent
-    return [Connection(spec, group) for spec in specs]
+    return [Connection(spec) for spec in specs]
 
 
 def _is_not_ours(record: logging.LogRecord) -> bool:

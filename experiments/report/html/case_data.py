@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from agent_brain.common.scrubber import Scrubber
+from agent_brain.common.secrets import Scrubber
 from agent_brain.experiments.case import CaseResult, ExperimentInfo, Outcome
 from agent_brain.experiments.report.html.steps import (
     KeptSession,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agent_brain.common.scrubber import Scrubber
+from agent_brain.common.secrets import Scrubber
 from agent_brain.common.text import clean_json
 from agent_brain.experiments.case import CaseResult
 from agent_brain.memories.journal.base import Journal

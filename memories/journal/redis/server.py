@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
-from agent_brain.common.extras import extra
+from agent_brain.common.lazy_exports import extra
 from agent_brain.common.secrets import get_logger, scrub
 from agent_brain.memories.errors import JournalError, MemoryDefinitionError
 from agent_brain.memories.journal.redis.entries import Keys

@@ -14,8 +14,7 @@ import pytest
 
 from agent_brain.tools import BaseTool, ToolDefinitionError, ToolError
 from agent_brain.tools.builtin import http_get_tool
-from agent_brain.tools.builtin.address_policy import is_public, resolve
-from agent_brain.tools.builtin.web import read_url
+from agent_brain.tools.builtin.web import is_public, read_url, resolve
 
 pytestmark = pytest.mark.anyio
 

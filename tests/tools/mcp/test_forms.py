@@ -167,7 +167,6 @@ async def test_a_brain_that_connects_later_has_the_tools_of_all():
 
 async def test_what_is_left_open_is_warned_of():
     mcp = await McpTools.open([config(s=script("odd", "plain"))])
-    host = mcp._host
-    with pytest.warns(ResourceWarning, match="unclosed <agent_brain.tools.mcp.host.Host"):
-        host.__del__()
+    with pytest.warns(ResourceWarning, match="unclosed <agent_brain.tools.mcp.toolset.McpTools"):
+        mcp.__del__()
     await mcp.aclose()

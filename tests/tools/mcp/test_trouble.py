@@ -24,7 +24,7 @@ pytestmark = [
 
 
 def is_up(connection):
-    return connection._state == "up" and not connection._over.is_set()
+    return connection._state == "up" and not connection._wire.over.is_set()
 
 
 async def test_a_server_that_is_killed_in_the_middle_of_a_call_is_started_again():
