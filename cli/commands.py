@@ -11,11 +11,12 @@ from collections.abc import Callable
 from dataclasses import fields
 from functools import wraps
 from importlib import import_module
+from inspect import iscoroutine
 from typing import Any
 
 import click
 
-from agent_brain.cli.exit_codes import ExitCode, exit_on_error
+from agent_brain.cli.exit_codes import exit_on_error
 from agent_brain.cli.options import DEBUG, Decorator, Options
 
 PACKAGE = "agent_brain.cli"
@@ -30,7 +31,8 @@ def runs(target: str, *options: Decorator) -> Decorator:
 
     Args:
         target: ``module:function`` of this package. The function is called with ``options=``, which
-            holds what all commands share, and with the other parameters of the command by name.
+            holds what all commands share, and with the other parameters of the command by name. It
+            may be async.
         *options: The options and arguments of the command.
     """
 
@@ -40,6 +42,10 @@ def runs(target: str, *options: Decorator) -> Decorator:
             chosen = Options(**{name: given.pop(name) for name in OPTIONS & given.keys()})
             with exit_on_error(debug=chosen.debug):
                 code = load(target)(**given, options=chosen)
+                if iscoroutine(code):
+                    import asyncio
+
+                    code = asyncio.run(code)
             if code:
                 raise click.exceptions.Exit(code)
 
@@ -52,8 +58,8 @@ def runs(target: str, *options: Decorator) -> Decorator:
     return decorate
 
 
-def load(target: str) -> Callable[..., ExitCode | None]:
+def load(target: str) -> Callable[..., Any]:
     """Return the function that a command names."""
     module, _, name = target.partition(":")
-    found: Callable[..., ExitCode | None] = getattr(import_module(f"{PACKAGE}.{module}"), name)
+    found: Callable[..., Any] = getattr(import_module(f"{PACKAGE}.{module}"), name)
     return found

@@ -36,7 +36,7 @@ def sessions() -> None:
 
 @sessions.command("list")
 @runs(
-    "sessions.listing:show_sessions",
+    "sessions.showing:show_sessions",
     *JOURNAL,
     named("--tenant", "NAME", "Only the sessions of this tenant."),
     count("--limit", "N", "At most this many."),
@@ -65,14 +65,14 @@ def show() -> None:
 
 
 @sessions.command()
-@runs("sessions.listing:show_steps", *JOURNAL, TENANT, JSON, SESSION)
+@runs("sessions.showing:show_steps", *JOURNAL, TENANT, JSON, SESSION)
 def steps() -> None:
     """List the steps of SESSION that are kept, to show, fork or compare it as of one."""
 
 
 @sessions.command()
 @runs(
-    "sessions.copying:fork_session",
+    "sessions.changing:fork_session",
     *JOURNAL,
     TENANT,
     option("number --step", "N", "The step.", type=click.IntRange(1), required=True),
@@ -86,7 +86,7 @@ def fork() -> None:
 
 @sessions.command()
 @runs(
-    "sessions.comparing:diff_sessions",
+    "sessions.showing:diff_sessions",
     *JOURNAL,
     TENANT,
     FULL,
@@ -118,7 +118,7 @@ REPLAY = [
 
 @sessions.command()
 @runs(
-    "sessions.calling:show_calls",
+    "sessions.showing:show_calls",
     *JOURNAL,
     TENANT,
     count("number --step", "N", "Only those of this step."),
@@ -145,7 +145,7 @@ def replay() -> None:
 
 
 @sessions.command()
-@runs("sessions.removal:remove_session", *JOURNAL, TENANT, YES, SESSION)
+@runs("sessions.changing:remove_session", *JOURNAL, TENANT, YES, SESSION)
 def rm() -> None:
     """Remove SESSION with its history, unless a process runs it.
 
@@ -155,7 +155,7 @@ def rm() -> None:
 
 @sessions.command()
 @runs(
-    "sessions.removal:forget_text",
+    "sessions.changing:forget_text",
     *JOURNAL,
     named("--tenant", "NAME", "Whose sessions. Default: nobody's."),
     YES,
@@ -172,7 +172,7 @@ def forget() -> None:
 
 @sessions.command()
 @runs(
-    "sessions.files:export",
+    "sessions.changing:export",
     *JOURNAL,
     TENANT,
     TO_FILE,
@@ -194,7 +194,7 @@ def export() -> None:
 
 @sessions.command("import")
 @runs(
-    "sessions.files:import_file",
+    "sessions.changing:import_file",
     *JOURNAL,
     named("--tenant", "NAME", "Whose it becomes. Default: as it was exported."),
     named("name --as", "NAME", "Its new name. Default: as it was exported."),
@@ -205,7 +205,7 @@ def import_command() -> None:
 
 
 @sessions.command()
-@runs("sessions.copying:salvage_journal", argument("source"), argument("target"))
+@runs("sessions.changing:salvage_journal", argument("source"), argument("target"))
 def salvage() -> None:
     """Copy what can be read of the damaged journal SOURCE to the journal TARGET.
 
