@@ -6,7 +6,6 @@ from pathlib import Path
 
 import click
 
-from agent_brain.cli.commands import argument, runs
 from agent_brain.cli.options import (
     AGENT,
     DECISIONS,
@@ -15,11 +14,13 @@ from agent_brain.cli.options import (
     NET,
     OUTPUT,
     STORAGE,
+    argument,
     choice,
     count,
     flag,
     folder,
     option,
+    runs,
     several,
 )
 from agent_brain.cli.sessions.commands import sessions
@@ -38,7 +39,7 @@ def app() -> None:
 
 
 @app.command()
-@runs("chat:demo", argument("question", nargs=-1))
+@runs("asking:demo", argument("question", nargs=-1))
 def demo() -> None:
     """Watch an agent think, call tools and answer: offline, without a key."""
 
@@ -76,7 +77,7 @@ def resume() -> None:
 
 
 @app.command()
-@runs("chat:chat", NET, *AGENT, *STORAGE, LEARN, *OUTPUT)
+@runs("asking:chat", NET, *AGENT, *STORAGE, LEARN, *OUTPUT)
 def chat() -> None:
     """Talk with an agent that remembers the conversation.
 
@@ -173,7 +174,7 @@ def serve() -> None:
 
 
 @app.command()
-@runs("worker:work", argument("queue", metavar="MODULE:QUEUE"))
+@runs("serve:work", argument("queue", metavar="MODULE:QUEUE"))
 def worker() -> None:
     """Do the runs of a queue, beside any number of other workers.
 

@@ -15,7 +15,7 @@ from agent_brain.brain import Brain
 from agent_brain.brainfile import BrainSpec, read_spec
 from agent_brain.cli.decisions import Read, ask_person, how_to_answer
 from agent_brain.cli.exit_codes import ExitCode, UserError, conclude, notify, user_errors
-from agent_brain.cli.net_reference import is_file, load_net, load_tools
+from agent_brain.cli.nets import is_file, load_net, load_tools
 from agent_brain.cli.options import DEFAULT_MEMORY, Options, window_options
 from agent_brain.cli.printers import Printer, by_memory, make_printer
 from agent_brain.cli.screen import busy

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from agent_brain.cli.commands import argument, runs
 from agent_brain.cli.options import (
     FROM_FILE,
     JOURNAL,
@@ -13,11 +12,13 @@ from agent_brain.cli.options import (
     TENANT,
     TO_FILE,
     YES,
+    argument,
     choice,
     count,
     flag,
     named,
     option,
+    runs,
     several,
 )
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from agent_brain.brain import Brain
 from agent_brain.cli.exit_codes import ExitCode, UserError, notify
-from agent_brain.cli.net_reference import is_file, load_net, load_tools
+from agent_brain.cli.nets import is_file, load_net, load_tools
 from agent_brain.cli.options import DEFAULT_MEMORY, Options, window_options
 from agent_brain.cli.screen import Screen
 from agent_brain.cli.sessions.places import opened_session
