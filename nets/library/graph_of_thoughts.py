@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
@@ -91,23 +92,15 @@ _OUTPUTS: Mapping[str, type[BaseModel]] = {
 }
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class OperationState(State):
     """Run all operations whose inputs are ready, concurrently."""
 
-    def __init__(
-        self,
-        llm: LLM | str,
-        operations: Sequence[Operation],
-        *,
-        on_more: Enum,
-        on_done: Enum,
-        prompt: prompts.Prompt = OPERATING,
-    ) -> None:
-        self.llm = as_llm(llm)
-        self.operations = tuple(operations)
-        self.on_more = on_more
-        self.on_done = on_done
-        self.prompt = prompts.checked(prompt)
+    llm: LLM
+    operations: tuple[Operation, ...]
+    on_more: Enum
+    on_done: Enum
+    prompt: prompts.Prompt
 
     async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
         """Run the operations and store their thoughts."""
@@ -246,11 +239,11 @@ def graph_of_thoughts(
     return Net(
         {
             GraphOfThoughts.OPERATION: OperationState(
-                llm,
-                known,
+                llm=llm,
+                operations=known,
                 on_more=GraphOfThoughts.OPERATION,
                 on_done=GraphOfThoughts.ANSWER,
-                prompt=prompt,
+                prompt=prompts.checked(prompt),
             ),
             GraphOfThoughts.ANSWER: answer,
         },

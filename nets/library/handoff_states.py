@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, ClassVar, TypeAlias
 
@@ -136,19 +136,19 @@ class TransferRound(ToolRound):
             ActiveAgents.note(self.memory, self._owner, to, transfer)
 
 
+@dataclass(eq=False, repr=False)
 class StartState(State):
     """Continue with the agent that was active last.
 
-    Args:
+    Attributes:
         owner: The name of the net.
         agents: The states of the agents by name.
         first: The agent of the first turn.
     """
 
-    def __init__(self, owner: str, agents: Mapping[str, Enum], first: str) -> None:
-        self.owner = owner
-        self.agents = dict(agents)
-        self.first = first
+    owner: str
+    agents: Mapping[str, Enum]
+    first: str
 
     async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
         """Forget the hand-offs of nets that ran before in the run."""
@@ -171,10 +171,11 @@ class StartState(State):
         return True
 
 
+@dataclass(eq=False, repr=False)
 class AgentState(State):
     """Run one agent on the memory itself.
 
-    Args:
+    Attributes:
         name: The agent.
         net: Its net.
         following: The states of the agents that it may hand over to, by name.
@@ -182,20 +183,11 @@ class AgentState(State):
         on_handoff: Called when the conversation was handed to it.
     """
 
-    def __init__(
-        self,
-        name: str,
-        net: Net,
-        following: Mapping[str, Enum],
-        *,
-        owner: str,
-        on_handoff: OnHandoff | None = None,
-    ) -> None:
-        self.name = name
-        self.net = net
-        self.on_handoff = on_handoff
-        self.following = dict(following)
-        self.owner = owner
+    name: str
+    net: Net
+    following: Mapping[str, Enum]
+    owner: str
+    on_handoff: OnHandoff | None
 
     @property
     def subnets(self) -> Mapping[str, Net]:
@@ -257,15 +249,11 @@ class TransferringState(ActionState):
         return self.on_done, None
 
 
+@dataclass(eq=False, repr=False)
 class Filtered(Hook):
-    """Shows a model a part of the conversation.
+    """Shows a model a part of the conversation: what ``see`` returns."""
 
-    Args:
-        see: Returns the part.
-    """
-
-    def __init__(self, see: Filter) -> None:
-        self.see = see
+    see: Filter
 
     async def before_model_call(self, request: ModelRequest) -> ModelRequest:
         """Return the request with the system messages and what ``see`` returns of the others.
@@ -283,4 +271,4 @@ class Filtered(Hook):
             raise StateDefinitionError(
                 f"HandoffAgent(see=…): it returned {wrong[0]!r:.100} among the messages"
             )
-        return dataclasses.replace(request, messages=[*system, *whole_groups(chosen)])
+        return replace(request, messages=[*system, *whole_groups(chosen)])
