@@ -22,6 +22,7 @@ from agent_brain.cli.options import (
     option,
     runs,
     several,
+    token,
 )
 from agent_brain.cli.sessions.commands import sessions
 from agent_brain.cli.user.commands import user
@@ -94,13 +95,7 @@ def chat() -> None:
         "[HOST:]PORT",
         "Serve over HTTP instead of stdin and stdout; other computers need --token.",
     ),
-    option(
-        "--token",
-        "TEXT",
-        "The bearer token that HTTP clients must send. Prefer AGENT_BRAIN_MCP_TOKEN: other users "
-        "of this computer can read options.",
-        envvar="AGENT_BRAIN_MCP_TOKEN",
-    ),
+    token("AGENT_BRAIN_MCP_TOKEN"),
     *AGENT,
     argument("net", default="react"),
 )
@@ -121,13 +116,7 @@ def mcp() -> None:
         default="127.0.0.1:8000",
         show_default=True,
     ),
-    option(
-        "--token",
-        "TEXT",
-        "The bearer token that clients must send. Prefer AGENT_BRAIN_TOKEN: other users of this "
-        "computer can read options.",
-        envvar="AGENT_BRAIN_TOKEN",
-    ),
+    token("AGENT_BRAIN_TOKEN"),
     option(
         "--users",
         "FILE",

@@ -135,6 +135,15 @@ def check_name(_: object, __: object, text: str | None) -> str | None:
     return text
 
 
+def token(variable: str) -> Decorator:
+    """Return the option ``--token``, with its environment variable."""
+    text = (
+        f"The bearer token that HTTP clients must send. Prefer {variable}: other users of this "
+        "computer can read options."
+    )
+    return option("--token", "TEXT", text, envvar=variable)
+
+
 def folder(text: str) -> Decorator:
     """Return the option ``--folder``."""
 

@@ -23,7 +23,7 @@ from agent_brain.cli.options import (
 )
 
 FULL = flag("--full", "Shorten nothing.")
-SESSION = argument("session")
+SESSION = [*JOURNAL, TENANT, argument("session")]
 
 
 @click.group()
@@ -50,12 +50,10 @@ def list_command() -> None:
 @sessions.command()
 @runs(
     "sessions.showing:show_session",
-    *JOURNAL,
-    TENANT,
+    *SESSION,
     count("number --step", "N", "Show the memory as of this step."),
     FULL,
     JSON,
-    SESSION,
 )
 def show() -> None:
     """Show what happened in SESSION step by step: what was said, calls, tokens and cost.
@@ -66,7 +64,7 @@ def show() -> None:
 
 
 @sessions.command()
-@runs("sessions.showing:show_steps", *JOURNAL, TENANT, JSON, SESSION)
+@runs("sessions.showing:show_steps", *SESSION, JSON)
 def steps() -> None:
     """List the steps of SESSION that are kept, to show, fork or compare it as of one."""
 
@@ -74,12 +72,10 @@ def steps() -> None:
 @sessions.command()
 @runs(
     "sessions.changing:fork_session",
-    *JOURNAL,
-    TENANT,
+    *SESSION,
     option("number --step", "N", "The step.", type=click.IntRange(1), required=True),
     named("--to", "NAME", "The new session.", required=True),
     named("--to-tenant", "NAME", "Whose it is. Default: that of SESSION."),
-    SESSION,
 )
 def fork() -> None:
     """Copy SESSION as of a step into a new session, which can be resumed from there."""
@@ -120,13 +116,11 @@ REPLAY = [
 @sessions.command()
 @runs(
     "sessions.showing:show_calls",
-    *JOURNAL,
-    TENANT,
+    *SESSION,
     count("number --step", "N", "Only those of this step."),
     RUN,
     FULL,
     JSON,
-    SESSION,
 )
 def calls() -> None:
     """Show what models were sent in SESSION, and what they returned.
@@ -136,7 +130,7 @@ def calls() -> None:
 
 
 @sessions.command()
-@runs("sessions.replaying:replay_session", *JOURNAL, TENANT, RUN, *REPLAY, JSON, SESSION)
+@runs("sessions.replaying:replay_session", *SESSION, RUN, *REPLAY, JSON)
 def replay() -> None:
     """Run the last run of SESSION again, with its recorded responses and results of tools.
 
@@ -146,7 +140,7 @@ def replay() -> None:
 
 
 @sessions.command()
-@runs("sessions.changing:remove_session", *JOURNAL, TENANT, YES, SESSION)
+@runs("sessions.changing:remove_session", *SESSION, YES)
 def rm() -> None:
     """Remove SESSION with its history, unless a process runs it.
 
@@ -174,8 +168,7 @@ def forget() -> None:
 @sessions.command()
 @runs(
     "sessions.changing:export",
-    *JOURNAL,
-    TENANT,
+    *SESSION,
     TO_FILE,
     choice(
         "--as form",
@@ -184,7 +177,6 @@ def forget() -> None:
     ),
     RUN,
     *REPLAY,
-    SESSION,
 )
 def export() -> None:
     """Write SESSION with its history as lines of JSON, for import; or a run of it as a test.

@@ -99,27 +99,21 @@ async def _memory(journal: Journal, record: SessionRecord, kind: str, **more: An
 
 
 async def _replay(options: Options, run_id: str | None) -> Replay:
-    async with opened_session(options) as found:
-        return await _replay_in(*found, options, run_id)
-
-
-async def _replay_in(
-    journal: Journal, record: SessionRecord, options: Options, run_id: str | None
-) -> Replay:
-    memory = await _memory(journal, record, "messages")
-    calls = await memory.model_calls(run_id=run_id or memory.control.run_id)
-    kind = options.memory or ("messages" if is_file(options.net) else DEFAULT_MEMORY)
-    if kind != "messages":
-        reads = window_options(kind, calls[0].model) if calls else {}
-        memory = await _memory(journal, record, kind, **reads)
-    await check_run(memory, calls, run_id)
-    llm = StandInModel(calls) if options.model is None else resolve_llm(options.model)
-    net = load_net(options.net, llm)
-    known = {*memory.available_tools, *_names_of_tools(net)}
-    tools = load_tools(options.tools) or _stand_ins(calls, known)
-    if not calls and not options.tools:
-        await _check_no_tools(memory, known)
-    return await Brain(net, memory, tools).replay(run_id)
+    async with opened_session(options) as (journal, record):
+        memory = await _memory(journal, record, "messages")
+        calls = await memory.model_calls(run_id=run_id or memory.control.run_id)
+        kind = options.memory or ("messages" if is_file(options.net) else DEFAULT_MEMORY)
+        if kind != "messages":
+            reads = window_options(kind, calls[0].model) if calls else {}
+            memory = await _memory(journal, record, kind, **reads)
+        await check_run(memory, calls, run_id)
+        llm = StandInModel(calls) if options.model is None else resolve_llm(options.model)
+        net = load_net(options.net, llm)
+        known = {*memory.available_tools, *_names_of_tools(net)}
+        tools = load_tools(options.tools) or _stand_ins(calls, known)
+        if not calls and not options.tools:
+            await _check_no_tools(memory, known)
+        return await Brain(net, memory, tools).replay(run_id)
 
 
 def _names_of_tools(net: Net) -> Iterator[str]:

@@ -33,7 +33,7 @@ from agent_brain.cli.sessions.tables import (
 )
 from agent_brain.common.text import count_of
 from agent_brain.memories import Message
-from agent_brain.memories.journal.base import Journal, SessionRecord
+from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.journal.entry import Entry
 from agent_brain.memories.message import text_for_model
 from agent_brain.memories.sessions.listing import SessionInfo, list_sessions
@@ -92,7 +92,7 @@ async def show_session(options: Options, number: int | None, *, full: bool) -> N
             await _show_memory(printer, record.key, number, memory, as_json=options.as_json)
             return
         if not options.as_json:
-            printer.header(record)
+            printer.screen.line(f"{describe(record.key)}, {entries(record.entries)}", "bold")
         async for part in read_parts(journal, record.key):
             if options.as_json:
                 print_json(_part_as_dict(part))
@@ -125,10 +125,6 @@ class Printer:
     screen: Screen
     full: bool = False
     _names: dict[str, str] = field(default_factory=dict)  # of the tools, by the IDs of calls
-
-    def header(self, record: SessionRecord) -> None:
-        """Print which session it is."""
-        self.screen.line(f"{describe(record.key)}, {entries(record.entries)}", "bold")
 
     def part(self, part: Part) -> None:
         """Print a part of a session."""

@@ -14,6 +14,7 @@ from agent_brain.common.aio import maybe_await
 from agent_brain.common.values import is_count
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
+from agent_brain.nets.delegation import check_choice
 from agent_brain.nets.library.thought_tree import (
     Bounds,
     Search,
@@ -263,8 +264,7 @@ def tree_of_thoughts(
     llm = as_llm(llm)
     propose = choice_or_llm("propose", propose, ("propose", "sample"))
     evaluate = choice_or_llm("evaluate", evaluate, ("value", "vote"))
-    if strategy not in _SEARCHES:
-        raise StateDefinitionError(f"strategy={strategy!r}: use 'bfs' or 'dfs'")
+    check_choice("strategy", strategy, *_SEARCHES)
     if strategy == "dfs" and evaluate == "vote":
         raise StateDefinitionError("A depth-first search needs values: votes compare a whole level")
     if not all(map(is_count, (thoughts, breadth, depth, max_calls))):
