@@ -17,19 +17,7 @@ from agent_brain.cli.keyboard import read_keyboard
 from agent_brain.cli.options import Options
 from agent_brain.cli.sanitize import one_line
 from agent_brain.cli.screen import Screen
-from agent_brain.cli.sessions.places import (
-    describe,
-    entries,
-    find_session,
-    find_step,
-    how_to_continue,
-    is_session,
-    make_key,
-    open_place,
-    opened,
-    opened_session,
-    refuse_taken,
-)
+from agent_brain.cli.sessions import places
 from agent_brain.cli.sessions.tables import print_table
 from agent_brain.common.files import keep_database
 from agent_brain.common.text import count_of
@@ -45,24 +33,24 @@ from agent_brain.serving.catalog import Catalog
 async def fork_session(options: Options, number: int, to: str, to_tenant: str | None) -> None:
     """Copy a session as of a step into a new one, whatever memory it is of."""
     tenant = options.tenant if to_tenant is None else to_tenant
-    target = make_key(to, tenant)
-    async with opened_session(options, write=True) as (journal, record):
-        await find_step(journal, record.key, number)
+    target = places.make_key(to, tenant)
+    async with places.opened_session(options, write=True) as (journal, record):
+        await places.find_step(journal, record.key, number)
         copied = await copy_at(journal, record.key, number)
-        with refuse_taken(target, "--to"):
+        with places.refuse_taken(target, "--to"):
             await copied.write(journal, target)
     screen = Screen(sys.stdout)
-    count = entries(len(copied.entries))
-    screen.line(f"{describe(target)} has {count}, up to step {number}. Continue with")
-    screen.line(f"  {how_to_continue(options, to, tenant)}")
+    count = places.entries(len(copied.entries))
+    screen.line(f"{places.describe(target)} has {count}, up to step {number}. Continue with")
+    screen.line(f"  {places.how_to_continue(options, to, tenant)}")
 
 
 async def salvage_journal(source: str, target: str, options: Options) -> ExitCode:
     """Copy of every session what stands before the damage; print what was copied and what not."""
     with user_errors():
         async with (
-            open_place(source) as damaged,
-            open_place(target, write=True, create=True) as whole,
+            places.open_place(source) as damaged,
+            places.open_place(target, write=True, create=True) as whole,
         ):
             if whole.same_as(damaged):
                 raise UserError("TARGET is SOURCE: give the place of another journal")
@@ -76,10 +64,12 @@ async def salvage_journal(source: str, target: str, options: Options) -> ExitCod
 
 def _row(session: SalvagedSession) -> tuple[str, str, str]:
     name = (
-        describe(session.key).removeprefix("session ") if is_session(session.key) else session.key
+        places.describe(session.key).removeprefix("session ")
+        if places.is_session(session.key)
+        else session.key
     )
     lost = f"all after entry {session.last}" if session.last else "all"
-    return name, entries(session.entries), lost if session.problem else ""
+    return name, places.entries(session.entries), lost if session.problem else ""
 
 
 async def export(options: Options, output: Path, form: str, run_id: str | None) -> None:
@@ -93,7 +83,7 @@ async def export(options: Options, output: Path, form: str, run_id: str | None) 
         return
     if run_id is not None:
         raise UserError("--run goes with --as test or --as cassette")
-    async with opened_session(options) as (journal, record):
+    async with places.opened_session(options) as (journal, record):
         with writing(output) as file:
             async for line in export_session(journal, record.key):
                 file.write(f"{one_line(line)}\n")
@@ -124,14 +114,14 @@ def writing(path: Path) -> Iterator[IO[str]]:
 
 async def import_file(options: Options, path: Path, name: str | None) -> None:
     """Write the session of an exported file to the journal."""
-    async with opened(options, write=True, create=True) as journal:
+    async with places.opened(options, write=True, create=True) as journal:
         with reading(path) as file:
             first = file.readline()
             key = _key_of(first, name, options.tenant)
-            with refuse_taken(key, "--as"):
+            with places.refuse_taken(key, "--as"):
                 await import_session(journal, chain([first], file), key)
-        record = await find_session(journal, *read_session_key(key))
-    print(f"Imported {describe(record.key)}: {entries(record.entries)}")
+        record = await places.find_session(journal, *read_session_key(key))
+    print(f"Imported {places.describe(record.key)}: {places.entries(record.entries)}")
 
 
 @contextmanager
@@ -159,31 +149,31 @@ def _key_of(first: str, name: str | None, tenant: str | None) -> str:
         session, whose = read_session_key(json.loads(first)["session"])
     except (ValueError, TypeError, KeyError) as error:
         raise UserError("This is not an exported session: its first line is another") from error
-    return make_key(session if name is None else name, whose if tenant is None else tenant)
+    return places.make_key(session if name is None else name, whose if tenant is None else tenant)
 
 
 def remove_session(options: Options, *, confirmed: bool) -> ExitCode:
     """Remove a session with all that belongs to it, if nobody uses it and the user agrees."""
     if not confirmed:
         known = asyncio.run(_look(options))
-        if not agrees(f"Remove {describe(known.key)} with {entries(known.entries)}"):
+        if not agrees(f"Remove {places.describe(known.key)} with {places.entries(known.entries)}"):
             print("Nothing was removed")
             return ExitCode.FAILED
     record = asyncio.run(_remove(options))
-    print(f"Removed {describe(record.key)}: {entries(record.entries)}")
+    print(f"Removed {places.describe(record.key)}: {places.entries(record.entries)}")
     return ExitCode.ANSWERED
 
 
 async def _look(options: Options) -> SessionRecord:
-    async with opened_session(options) as (_, record):
+    async with places.opened_session(options) as (_, record):
         return record
 
 
 async def _remove(options: Options) -> SessionRecord:
-    async with opened_session(options, write=True) as (journal, known):
+    async with places.opened_session(options, write=True) as (journal, known):
         lease = await journal.acquire(known.key)
         try:
-            record = await find_session(journal, options.session or "", options.tenant)
+            record = await places.find_session(journal, options.session or "", options.tenant)
             await delete_key(journal, record.key)
             await Catalog(journal).remove(options.tenant, options.session or "")
             return record
@@ -206,12 +196,12 @@ def forget_text(options: Options, text: str, *, confirmed: bool) -> ExitCode:
 
 
 async def _look_for_tenant(options: Options) -> None:
-    async with opened(options) as journal:
+    async with places.opened(options) as journal:
         await check_tenant(journal, options.tenant)
 
 
 async def _forget(options: Options, text: str) -> int:
-    async with opened(options, write=True) as journal:
+    async with places.opened(options, write=True) as journal:
         return await forget_in_sessions(journal, tenant=options.tenant, text=text)
 
 
