@@ -12,6 +12,7 @@ from agent_brain.cli.options import (
     TENANT,
     TO_FILE,
     YES,
+    Decorator,
     argument,
     choice,
     count,
@@ -23,7 +24,7 @@ from agent_brain.cli.options import (
 )
 
 FULL = flag("--full", "Shorten nothing.")
-SESSION = [*JOURNAL, TENANT, argument("session")]
+SESSION: list[Decorator] = [*JOURNAL, TENANT, argument("session")]
 
 
 @click.group()

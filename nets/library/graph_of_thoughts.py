@@ -63,10 +63,6 @@ class Graph(Notes):
 
     made: dict[str, list[Idea]] = Field(default_factory=dict)
 
-    def has(self, names: Sequence[str]) -> bool:
-        """Return whether all these operations are done."""
-        return all(name in self.made for name in names)
-
     def inputs(self, operation: Operation) -> list[Idea]:
         """Return the thoughts that ``operation`` takes."""
         return [idea for name in operation.inputs for idea in self.made[name]]
@@ -105,7 +101,8 @@ class OperationState(State):
     async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
         """Run the operations and store their thoughts."""
         graph = Graph.load(memory)
-        todo = [o for o in self.operations if o.name not in graph.made and graph.has(o.inputs)]
+        done = graph.made.keys()
+        todo = [o for o in self.operations if o.name not in done and done >= {*o.inputs}]
         messages = await build_messages(self.llm, memory, self.prompt)
         portions = [(o, ideas) for o in todo for ideas in _portions(o, graph.inputs(o))]
         together = Together([self._work(o, ideas, memory, messages) for o, ideas in portions])
