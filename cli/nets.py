@@ -77,7 +77,10 @@ def check(options: Options) -> ExitCode:
     """Report every problem of a net."""
     with user_errors():
         try:
-            net = _checked(options.net)
+            if is_file(options.net):  # its memory, tools and limits are checked too
+                net = brain_from_file(options.net, llm=DemoLLM()).net
+            else:
+                net = load_net(options.net, DemoLLM())
         except NetDefinitionError as error:
             notify(str(error))
             return ExitCode.FAILED
@@ -85,13 +88,6 @@ def check(options: Options) -> ExitCode:
     for problem in net.allowed():
         print(f"  allowed: [{problem.code}] {problem.message}")
     return ExitCode.ANSWERED
-
-
-def _checked(reference: str) -> Net:
-    """Return a net; of a file, the memory, tools and limits are looked at too."""
-    if not is_file(reference):
-        return load_net(reference, DemoLLM())
-    return brain_from_file(reference, llm=DemoLLM()).net
 
 
 def schema(options: Options) -> None:
