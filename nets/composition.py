@@ -20,13 +20,8 @@ from agent_brain.memories.base import Memory
 from agent_brain.memories.branches.copying import emptied
 from agent_brain.memories.control import Control
 from agent_brain.memories.message import Message
-from agent_brain.nets.delegation import (
-    Branch,
-    Delegate,
-    KeptResults,
-    RemainingBranches,
-    check_choice,
-)
+from agent_brain.nets.delegation import Branch, Delegate, check_choice
+from agent_brain.nets.kept_results import KeptResults, RemainingBranches
 from agent_brain.nets.net import Net, as_net
 from agent_brain.states.base import Choose, RoutedState, State
 from agent_brain.states.errors import StateDefinitionError

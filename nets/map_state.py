@@ -38,15 +38,8 @@ from agent_brain.nets.composition import (
     failure_text,
     forked,
 )
-from agent_brain.nets.delegation import (
-    Branch,
-    Delegate,
-    KeptResults,
-    Part,
-    RemainingBranches,
-    check_choice,
-    name_of,
-)
+from agent_brain.nets.delegation import Branch, Delegate, check_choice
+from agent_brain.nets.kept_results import KeptResults, Part, RemainingBranches, name_of
 from agent_brain.nets.net import Net, as_net
 from agent_brain.states.base import Choose, RoutedState, State
 from agent_brain.states.concurrency import Together, failure_of

@@ -12,7 +12,8 @@ from pydantic import Field
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
 from agent_brain.nets.composition import NetLike
-from agent_brain.nets.delegation import Branch, Delegate, KeptResults, RemainingBranches, answer_of
+from agent_brain.nets.delegation import Branch, Delegate, answer_of
+from agent_brain.nets.kept_results import KeptResults, RemainingBranches
 from agent_brain.nets.library.react import react
 from agent_brain.nets.net import Net, as_net
 from agent_brain.states import prompts
