@@ -1,4 +1,4 @@
-"""The ``agent-brain`` command: ``app`` has its commands, ``options`` their options."""
+"""The ``agent-brain`` command: ``app`` has its commands, ``options`` what they share."""
 
 from __future__ import annotations
 

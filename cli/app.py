@@ -6,7 +6,6 @@ from pathlib import Path
 
 import click
 
-from agent_brain.cli.commands import argument, runs
 from agent_brain.cli.options import (
     AGENT,
     DECISIONS,
@@ -15,12 +14,15 @@ from agent_brain.cli.options import (
     NET,
     OUTPUT,
     STORAGE,
+    argument,
     choice,
     count,
     flag,
     folder,
     option,
+    runs,
     several,
+    token,
 )
 from agent_brain.cli.sessions.commands import sessions
 from agent_brain.cli.user.commands import user
@@ -38,7 +40,7 @@ def app() -> None:
 
 
 @app.command()
-@runs("chat:demo", argument("question", nargs=-1))
+@runs("asking:demo", argument("question", nargs=-1))
 def demo() -> None:
     """Watch an agent think, call tools and answer: offline, without a key."""
 
@@ -76,7 +78,7 @@ def resume() -> None:
 
 
 @app.command()
-@runs("chat:chat", NET, *AGENT, *STORAGE, LEARN, *OUTPUT)
+@runs("asking:chat", NET, *AGENT, *STORAGE, LEARN, *OUTPUT)
 def chat() -> None:
     """Talk with an agent that remembers the conversation.
 
@@ -93,13 +95,7 @@ def chat() -> None:
         "[HOST:]PORT",
         "Serve over HTTP instead of stdin and stdout; other computers need --token.",
     ),
-    option(
-        "--token",
-        "TEXT",
-        "The bearer token that HTTP clients must send. Prefer AGENT_BRAIN_MCP_TOKEN: other users "
-        "of this computer can read options.",
-        envvar="AGENT_BRAIN_MCP_TOKEN",
-    ),
+    token("AGENT_BRAIN_MCP_TOKEN"),
     *AGENT,
     argument("net", default="react"),
 )
@@ -120,13 +116,7 @@ def mcp() -> None:
         default="127.0.0.1:8000",
         show_default=True,
     ),
-    option(
-        "--token",
-        "TEXT",
-        "The bearer token that clients must send. Prefer AGENT_BRAIN_TOKEN: other users of this "
-        "computer can read options.",
-        envvar="AGENT_BRAIN_TOKEN",
-    ),
+    token("AGENT_BRAIN_TOKEN"),
     option(
         "--users",
         "FILE",
@@ -173,7 +163,7 @@ def serve() -> None:
 
 
 @app.command()
-@runs("worker:work", argument("queue", metavar="MODULE:QUEUE"))
+@runs("serve:work", argument("queue", metavar="MODULE:QUEUE"))
 def worker() -> None:
     """Do the runs of a queue, beside any number of other workers.
 

@@ -1,20 +1,25 @@
-"""The command ``serve``."""
+"""The commands ``mcp``, ``serve`` and ``worker``."""
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import json
 import logging
 import re
+import signal
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import anyio
 
 from agent_brain.brain import Brain
-from agent_brain.cli.exit_codes import UserError, notify, user_errors
+from agent_brain.cli.exit_codes import ExitCode, UserError, notify, user_errors
 from agent_brain.cli.options import LOCAL_USER, Options, window_options
 from agent_brain.cli.session import build, extractor_of, named_model, spec_of
+from agent_brain.common.references import load_object
 from agent_brain.common.ids import request_id
 from agent_brain.serving.access import is_loopback
 from agent_brain.serving.sessions import Sessions
@@ -119,8 +124,6 @@ def queue_sessions(queue: str, options: Options, *, max_per_user: int) -> Sessio
         UserError: There is no such queue, or there are options that workers do not see.
         QueueError: The queue has no such brain.
     """
-    from agent_brain.cli.worker import load_queue
-
     given = {
         "--model": options.model,
         "--memory": options.memory,
@@ -204,3 +207,54 @@ def _read_users(path: Path) -> dict[str, str]:
             f'--users {str(path)!r}: give an object of tokens and users: {{"…": "ann"}}'
         )
     return users
+
+
+if TYPE_CHECKING:
+    from agent_brain.workers import RunQueue
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+def load_queue(reference: str) -> RunQueue:
+    """Return the queue that ``module:name`` or ``path/to/file.py:name`` names.
+
+    Raises:
+        UserError: It names something else.
+    """
+    with user_errors():
+        from agent_brain.workers import RunQueue
+
+        found = load_object(repr(reference), reference, UserError)
+    if not isinstance(found, RunQueue):
+        raise UserError(f"{reference!r} is {found!r}: name a RunQueue")
+    return found
+
+
+def work(queue: str, options: Options) -> ExitCode:
+    """Do the runs of a queue until the process gets a signal to stop."""
+    loaded = load_queue(queue)
+    from agent_brain.workers.performing import one_error
+
+    with one_error():
+        asyncio.run(_work(loaded))
+    return ExitCode.ANSWERED
+
+
+async def _work(queue: RunQueue) -> None:
+    stop = anyio.Event()
+    async with anyio.create_task_group() as group:
+        group.start_soon(_wait_for_signal, stop)
+        await queue.work(stop=stop, on_ready=_worker_ready)
+        group.cancel_scope.cancel()
+
+
+def _worker_ready(name: str) -> None:
+    notify(f"Worker {name} takes runs. Ctrl-C stops it after the steps under way", kind="")
+
+
+async def _wait_for_signal(stop: anyio.Event) -> None:
+    with anyio.open_signal_receiver(*SIGNALS) as signals:
+        async for _ in signals:
+            if not stop.is_set():
+                notify("Stopping: runs end their step, and other workers continue them", kind="")
+                stop.set()

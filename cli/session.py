@@ -15,7 +15,7 @@ from agent_brain.brain import Brain
 from agent_brain.brainfile import BrainSpec, read_spec
 from agent_brain.cli.decisions import Read, ask_person, how_to_answer
 from agent_brain.cli.exit_codes import ExitCode, UserError, conclude, notify, user_errors
-from agent_brain.cli.net_reference import is_file, load_net, load_tools
+from agent_brain.cli.nets import is_file, load_net, load_tools
 from agent_brain.cli.options import DEFAULT_MEMORY, Options, window_options
 from agent_brain.cli.printers import Printer, by_memory, make_printer
 from agent_brain.cli.screen import busy
@@ -169,6 +169,10 @@ def build(agent: Options) -> Brain:
         memory, kept = spec.memory, spec.memory_options
         llm = resolve_llm(model)
         net, storage = load_net(agent.net, llm), agent.storage(memory)
+        user = None
+        if agent.learn:
+            place = {name: value for name, value in storage.items() if name != "session"}
+            user = UserMemory(**place, extract=extractor_of(net, agent))
         brain = Brain(
             net,
             memory,
@@ -176,17 +180,11 @@ def build(agent: Options) -> Brain:
             trace=agent.trace or spec.trace,
             limits=Limits(**{**spec.limits.model_dump(), **agent.limits()}),
             memory_options={**window_options(memory, model, kept), **kept, **storage},
-            user=_known_user(net, agent, storage) if agent.learn else None,
+            user=user,
         )
     if not chosen and llm in models_of(brain.net):
         notify(DEMO_NOTE, kind="Note")
     return brain
-
-
-def _known_user(net: Net, options: Options, storage: dict[str, Any]) -> UserMemory:
-    """Return what is known about the user, learned by the model of the net."""
-    place = {name: value for name, value in storage.items() if name != "session"}
-    return UserMemory(**place, extract=extractor_of(net, options))
 
 
 def extractor_of(net: Net, options: Options) -> Extract:

@@ -20,7 +20,7 @@ from agent_brain.memories.base import Memory
 from agent_brain.memories.branches.copying import emptied
 from agent_brain.memories.control import Control
 from agent_brain.memories.message import Message
-from agent_brain.nets.delegation import Branch, Delegate
+from agent_brain.nets.delegation import Branch, Delegate, check_choice
 from agent_brain.nets.kept_results import KeptResults, RemainingBranches
 from agent_brain.nets.net import Net, as_net
 from agent_brain.states.base import Choose, RoutedState, State
@@ -178,10 +178,8 @@ class ParallelState(RoutedState):
         super().__init__(on_done, choose)
         check_fork(fork, always=True)
         check_count(StateDefinitionError, "max_concurrency", max_concurrency, optional=True)
-        if until not in ("all", "first"):
-            raise StateDefinitionError(f"until={until!r}: use 'all' or 'first'")
-        if on_error not in ("cancel", "report"):
-            raise StateDefinitionError(f"on_error={on_error!r}: use 'cancel' or 'report'")
+        check_choice("until", until, "all", "first")
+        check_choice("on_error", on_error, "cancel", "report")
         check_function(StateDefinitionError, "join", join, "memory", "branches", optional=True)
         if not isinstance(branches, Mapping):
             branches = {str(index): net for index, net in enumerate(branches)}

@@ -70,6 +70,17 @@ class Branch:
         return self.stop_reason in ("done", "stuck")
 
 
+def check_choice(option: str, value: object, *allowed: str) -> None:
+    """Refuse a value that is none of those an option has.
+
+    Raises:
+        StateDefinitionError: It is none.
+    """
+    if value not in allowed:
+        uses = " or ".join(map(repr, allowed))
+        raise StateDefinitionError(f"{option}={value!r}: use {uses}")
+
+
 OnEnd: TypeAlias = Callable[[Branch], Awaitable[Iterable[Event]]]
 
 
@@ -111,14 +122,8 @@ class Delegate(Work):
             raise StateDefinitionError(
                 f"Delegate(branches={given!r}): pass a list of Branch objects"
             )
-        for option, value, allowed in (
-            ("on_error", self.on_error, ("cancel", "report")),
-            ("until", self.until, ("all", "first")),
-        ):
-            if value not in allowed:
-                raise StateDefinitionError(
-                    f"Delegate({option}={value!r}): pass {allowed[0]!r} or {allowed[1]!r}"
-                )
+        check_choice("Delegate.on_error", self.on_error, "cancel", "report")
+        check_choice("Delegate.until", self.until, "all", "first")
         check_count(StateDefinitionError, "max_concurrency", self.max_concurrency, optional=True)
 
     def events(self, context: WorkContext | None = None) -> AsyncGenerator[Event, None]:

@@ -100,16 +100,10 @@ def _unresolved(method: Any, members: Iterable[Enum]) -> Any:
     with suppress(TypeError, ValueError):  # not a plain function, or a name without a value
         names |= inspect.getclosurevars(method).nonlocals
     try:
-        return typing.get_type_hints(_holder(text), globalns=names)["return"]
+        held = types.SimpleNamespace(__annotations__={"return": text})
+        return typing.get_type_hints(held, globalns=names)["return"]
     except Exception:
         return Any
-
-
-def _holder(text: str) -> Any:
-    def held() -> None: ...
-
-    held.__annotations__ = {"return": text}
-    return held
 
 
 def _literal_targets(annotation: Any) -> list[Target] | None:

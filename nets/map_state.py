@@ -38,7 +38,7 @@ from agent_brain.nets.composition import (
     failure_text,
     forked,
 )
-from agent_brain.nets.delegation import Branch, Delegate
+from agent_brain.nets.delegation import Branch, Delegate, check_choice
 from agent_brain.nets.kept_results import KeptResults, Part, RemainingBranches, name_of
 from agent_brain.nets.net import Net, as_net
 from agent_brain.states.base import Choose, RoutedState, State
@@ -134,8 +134,7 @@ class MapState(RoutedState):
         check_function(StateDefinitionError, "join", join, "memory", "results", optional=True)
         check_function(StateDefinitionError, "goal", goal, "item", optional=True)
         check_count(StateDefinitionError, "max_concurrency", max_concurrency, optional=True)
-        if on_item_error not in ("raise", "collect"):
-            raise StateDefinitionError(f"on_item_error={on_item_error!r}: use 'raise' or 'collect'")
+        check_choice("on_item_error", on_item_error, "raise", "collect")
         self.items = items
         self.net: Net | None = None
         self.function: Callable[[Any], Any] | None = None

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 
+from agent_brain.errors import ResumeError
 from agent_brain.human_input import Decisions
 from agent_brain.limits import OWN
 from agent_brain.memories.message import Message
+from agent_brain.memories.messages import MessagesMemory
 from agent_brain.memories.sharing.member import MemberMemory
 from agent_brain.memories.sharing.shared import SharedMemory
+from agent_brain.memories.store.session import is_branch, read_session_key, session_key
 from agent_brain.result import Result
+from agent_brain.states.answering import last_answer
 from agent_brain.teams.decisions import asks
 from agent_brain.teams.notes import TurnNotes, works_on
 from agent_brain.teams.tools import addresses
@@ -43,31 +48,18 @@ class Turn:
     error: Exception | None = None
 
 
-class Answers:
-    """The answers of turns, each sent once."""
-
-    def __init__(self) -> None:
-        self._sent: set[str] = set()  # the runs whose answers were sent, if there were any
-
-    async def send(self, member: MemberMemory, result: Result) -> None:
-        """Send the answer of a turn, unless the agent has addressed others in it."""
-        if result.answer.strip() and not addresses(result.messages):
-            await member.send(Message.assistant(result.answer, id=_id_of(result.run_id)))
-        self._sent.add(result.run_id)
-
-    async def is_over(self, member: MemberMemory, task: str) -> bool:
-        """Return whether the last turn of an agent for a task has ended and its answer is sent."""
-        control = member.control
-        if not works_on(member, task) or control.run_id in self._sent:
-            return True
-        if not is_over(member):
-            return False
-        return await member.shared_memory.get(_id_of(control.run_id)) is not None
-
-
 def is_over(member: MemberMemory) -> bool:
     """Return whether the last run of an agent came to an end of its own."""
     return member.control.status == "ended" and member.control.stop_reason in OWN
+
+
+async def is_sent(member: MemberMemory, task: str) -> bool:
+    """Return whether an agent has no turn for a task, or its last one ended with a message."""
+    if not works_on(member, task):
+        return True
+    if not is_over(member):
+        return False
+    return await member.shared_memory.get(_id_of(member.control.run_id)) is not None
 
 
 def _id_of(run_id: str | None) -> str:
@@ -89,13 +81,12 @@ class Rounds:
         members: The memories of the agents.
         shared: The record.
         task: The ID of the task.
-        answers: The answers.
     """
 
     _members: Mapping[str, MemberMemory]
     _shared: SharedMemory
     _task: str
-    _answers: Answers
+    _sent: set[str] = field(default_factory=set)  # the runs whose answers were sent, if any
 
     def __post_init__(self) -> None:
         notes = [TurnNotes.of(member, self._task) for member in self._members.values()]
@@ -113,7 +104,7 @@ class Rounds:
         turns = []
         for name, member in self._members.items():
             await member.open()
-            if await self._answers.is_over(member, self._task):
+            if await self._has_ended(member):
                 turns += await self._new(self.number, self._upto, [name])
             elif not asks(member) or name in given:
                 decisions = given.get(name, Decisions())
@@ -122,11 +113,7 @@ class Rounds:
 
     async def _next(self) -> list[Turn]:
         _, upto = await self._shared.find_news(self._upto)
-        free = [
-            name
-            for name, member in self._members.items()
-            if await self._answers.is_over(member, self._task)
-        ]
+        free = [name for name, member in self._members.items() if await self._has_ended(member)]
         turns = await self._new(self.number + 1, upto, free)
         if turns:
             self._upto = upto
@@ -141,3 +128,67 @@ class Rounds:
             if mail:
                 turns.append(Turn(name, number, upto, goal=mail[-1]))
         return turns
+
+    async def send(self, name: str, result: Result) -> None:
+        """Send the answer of a turn, unless the agent has addressed others in it."""
+        if result.answer.strip() and not addresses(result.messages):
+            answer = Message.assistant(result.answer, id=_id_of(result.run_id))
+            await self._members[name].send(answer)
+        self._sent.add(result.run_id)
+
+    async def _has_ended(self, member: MemberMemory) -> bool:
+        """Return whether an agent's last turn for the task has ended and its answer is sent."""
+        return member.control.run_id in self._sent or await is_sent(member, self._task)
+
+
+async def check_agents(shared: SharedMemory, agents: Collection[str], task: str) -> None:
+    """Check that the agents of a team include all whose turns of a task have to continue.
+
+    Raises:
+        ResumeError: One is missing.
+    """
+    missing = []
+    async with AsyncExitStack() as stack:
+        for name in sorted(await _others(shared, agents)):
+            member = shared.members.get(name)
+            if member is None:
+                member = _read_only(shared, name)
+                stack.push_async_callback(member.inner.aclose)
+            await member.open()
+            if works_on(member, task) and await _is_open(member, task):
+                missing.append(name)
+    if missing:
+        listed = ", ".join(map(repr, missing))
+        raise ResumeError(
+            f"Turns of this task were interrupted, and the team has no agent {listed}: resume it "
+            "with a team that has them, or start another task with run(task)"
+        )
+
+
+async def _others(shared: SharedMemory, agents: Collection[str]) -> set[str]:
+    """Return the names of the members that are not agents, also of other processes."""
+    prefix = f"{shared.session}/"
+    found = set(shared.members)
+    journal = shared.journal
+    if journal is not None:
+        for key in await journal.sessions(session_key(prefix, shared.tenant)[: -len('"]')]):
+            name = read_session_key(key)[0].removeprefix(prefix)
+            if not is_branch(key) and "/" not in name:
+                found.add(name)
+    return found - {*agents, ""}
+
+
+def _read_only(shared: SharedMemory, name: str) -> MemberMemory:
+    own = MessagesMemory(
+        journal=shared.journal, session=f"{shared.session}/{name}", tenant=shared.tenant
+    )
+    return MemberMemory(own, shared, name)
+
+
+async def _is_open(member: MemberMemory, task: str) -> bool:
+    """Return whether a turn has not ended, or its answer has to be sent."""
+    if not is_over(member):
+        return True
+    if await is_sent(member, task) or addresses(await member.turn()):
+        return False
+    return bool((member.control.ended.get("") or await last_answer(member)).strip())

@@ -36,10 +36,8 @@ from agent_brain.states.events import (
 )
 from agent_brain.states.usage import Usage
 from agent_brain.teams.decisions import by_agent, waiting, what_waits
-from agent_brain.teams.limits import TeamLimits
-from agent_brain.teams.missing import check_agents
-from agent_brain.teams.notes import note_next_turn, used_by, works_on
-from agent_brain.teams.rounds import Answers, Rounds, Turn, is_over
+from agent_brain.teams.notes import TeamLimits, note_next_turn, used_by, works_on
+from agent_brain.teams.rounds import Rounds, Turn, check_agents, is_over
 from agent_brain.teams.tools import ending_id
 
 logger = get_logger(__name__)
@@ -116,7 +114,6 @@ class TeamRun(AsyncResource):
         self._result: TeamResult | None = None
         self._ended: str | None = None  # the reason, once it is known
         self._stopping: str | None = None  # why the turns end after their steps
-        self._answers = Answers()
         self._active: dict[str, Run[Any]] = {}
         self._round = 0
         self._events = self._drive()
@@ -164,7 +161,7 @@ class TeamRun(AsyncResource):
         try:
             lease = await self._acquire()
             yield await self._start()
-            async with aclosing(self._rounds()) as events:
+            async with aclosing(self._all_rounds()) as events:
                 async for event in events:
                     yield event
             self._result = result = await self._make_result()
@@ -232,12 +229,12 @@ class TeamRun(AsyncResource):
         used = used_by(self._plan.members.values(), self._task_id)
         return Position(self._task_id, used.step)
 
-    async def _rounds(self) -> AsyncGenerator[Event, None]:
+    async def _all_rounds(self) -> AsyncGenerator[Event, None]:
         """Run rounds until the task ends; yield the events of all agents."""
         mine = self._working()
         given = by_agent(self._decisions, mine)
         told = self._resumed
-        rounds = Rounds(self._plan.members, self._plan.shared, self._task_id, self._answers)
+        self._rounds = rounds = Rounds(self._plan.members, self._plan.shared, self._task_id)
         self._round = rounds.number
         while self._ended is None:
             turns = await rounds.due(given)
@@ -288,7 +285,7 @@ class TeamRun(AsyncResource):
                     yield dataclasses.replace(event, at=event.at._replace(path=path))
             turn.result = run.result
             if turn.result.stop_reason in OWN:
-                await self._answers.send(self._plan.members[turn.name], turn.result)
+                await self._rounds.send(turn.name, turn.result)
         except STORE_ERRORS as error:
             for other in self._active.values():
                 other.note_store_failure(error)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from agent_brain.cli.commands import argument, runs
 from agent_brain.cli.options import (
     FROM_FILE,
     JOURNAL,
@@ -13,16 +12,19 @@ from agent_brain.cli.options import (
     TENANT,
     TO_FILE,
     YES,
+    Decorator,
+    argument,
     choice,
     count,
     flag,
     named,
     option,
+    runs,
     several,
 )
 
 FULL = flag("--full", "Shorten nothing.")
-SESSION = argument("session")
+SESSION: list[Decorator] = [*JOURNAL, TENANT, argument("session")]
 
 
 @click.group()
@@ -36,7 +38,7 @@ def sessions() -> None:
 
 @sessions.command("list")
 @runs(
-    "sessions.listing:show_sessions",
+    "sessions.showing:show_sessions",
     *JOURNAL,
     named("--tenant", "NAME", "Only the sessions of this tenant."),
     count("--limit", "N", "At most this many."),
@@ -49,12 +51,10 @@ def list_command() -> None:
 @sessions.command()
 @runs(
     "sessions.showing:show_session",
-    *JOURNAL,
-    TENANT,
+    *SESSION,
     count("number --step", "N", "Show the memory as of this step."),
     FULL,
     JSON,
-    SESSION,
 )
 def show() -> None:
     """Show what happened in SESSION step by step: what was said, calls, tokens and cost.
@@ -65,20 +65,18 @@ def show() -> None:
 
 
 @sessions.command()
-@runs("sessions.listing:show_steps", *JOURNAL, TENANT, JSON, SESSION)
+@runs("sessions.showing:show_steps", *SESSION, JSON)
 def steps() -> None:
     """List the steps of SESSION that are kept, to show, fork or compare it as of one."""
 
 
 @sessions.command()
 @runs(
-    "sessions.copying:fork_session",
-    *JOURNAL,
-    TENANT,
+    "sessions.changing:fork_session",
+    *SESSION,
     option("number --step", "N", "The step.", type=click.IntRange(1), required=True),
     named("--to", "NAME", "The new session.", required=True),
     named("--to-tenant", "NAME", "Whose it is. Default: that of SESSION."),
-    SESSION,
 )
 def fork() -> None:
     """Copy SESSION as of a step into a new session, which can be resumed from there."""
@@ -86,7 +84,7 @@ def fork() -> None:
 
 @sessions.command()
 @runs(
-    "sessions.comparing:diff_sessions",
+    "sessions.showing:diff_sessions",
     *JOURNAL,
     TENANT,
     FULL,
@@ -118,14 +116,12 @@ REPLAY = [
 
 @sessions.command()
 @runs(
-    "sessions.calling:show_calls",
-    *JOURNAL,
-    TENANT,
+    "sessions.showing:show_calls",
+    *SESSION,
     count("number --step", "N", "Only those of this step."),
     RUN,
     FULL,
     JSON,
-    SESSION,
 )
 def calls() -> None:
     """Show what models were sent in SESSION, and what they returned.
@@ -135,7 +131,7 @@ def calls() -> None:
 
 
 @sessions.command()
-@runs("sessions.replaying:replay_session", *JOURNAL, TENANT, RUN, *REPLAY, JSON, SESSION)
+@runs("sessions.replaying:replay_session", *SESSION, RUN, *REPLAY, JSON)
 def replay() -> None:
     """Run the last run of SESSION again, with its recorded responses and results of tools.
 
@@ -145,7 +141,7 @@ def replay() -> None:
 
 
 @sessions.command()
-@runs("sessions.removal:remove_session", *JOURNAL, TENANT, YES, SESSION)
+@runs("sessions.changing:remove_session", *SESSION, YES)
 def rm() -> None:
     """Remove SESSION with its history, unless a process runs it.
 
@@ -155,7 +151,7 @@ def rm() -> None:
 
 @sessions.command()
 @runs(
-    "sessions.removal:forget_text",
+    "sessions.changing:forget_text",
     *JOURNAL,
     named("--tenant", "NAME", "Whose sessions. Default: nobody's."),
     YES,
@@ -172,9 +168,8 @@ def forget() -> None:
 
 @sessions.command()
 @runs(
-    "sessions.files:export",
-    *JOURNAL,
-    TENANT,
+    "sessions.changing:export",
+    *SESSION,
     TO_FILE,
     choice(
         "--as form",
@@ -183,7 +178,6 @@ def forget() -> None:
     ),
     RUN,
     *REPLAY,
-    SESSION,
 )
 def export() -> None:
     """Write SESSION with its history as lines of JSON, for import; or a run of it as a test.
@@ -194,7 +188,7 @@ def export() -> None:
 
 @sessions.command("import")
 @runs(
-    "sessions.files:import_file",
+    "sessions.changing:import_file",
     *JOURNAL,
     named("--tenant", "NAME", "Whose it becomes. Default: as it was exported."),
     named("name --as", "NAME", "Its new name. Default: as it was exported."),
@@ -205,7 +199,7 @@ def import_command() -> None:
 
 
 @sessions.command()
-@runs("sessions.copying:salvage_journal", argument("source"), argument("target"))
+@runs("sessions.changing:salvage_journal", argument("source"), argument("target"))
 def salvage() -> None:
     """Copy what can be read of the damaged journal SOURCE to the journal TARGET.
 

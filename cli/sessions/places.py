@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import shlex
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -24,60 +22,40 @@ from agent_brain.memories.sessions.timeline import SavedStep, saved_steps
 from agent_brain.memories.store.session import read_session_key, session_key
 from agent_brain.memories.stored import StoredMemory
 
-T = TypeVar("T")
 IN_FOLDER = ("memory.db", "journal.db")  # of a vector memory
 
 
-def use_journal(
-    options: Options,
-    work: Callable[[Journal], Awaitable[T]],
-    *,
-    write: bool = False,
-    create: bool = False,
-) -> T:
-    """Open the journal that the options name, and return what ``work`` returns for it.
+@asynccontextmanager
+async def opened(
+    options: Options, *, write: bool = False, create: bool = False
+) -> AsyncIterator[Journal]:
+    """Open the journal that the options name; errors of this library become errors of the user.
 
     Args:
         options: The options.
-        work: What to do.
-        write: Whether it writes; otherwise the journal is opened for reading only.
+        write: Whether to write; otherwise the journal is opened for reading only.
         create: Create the journal if it is missing.
 
     Raises:
         UserError: There is no journal, or it cannot be used as wanted.
     """
     place = find_place(options, create=create)
-
-    async def run() -> T:
+    with user_errors():
         async with open_place(place, write=write, create=create) as journal:
-            return await work(journal)
-
-    return run_async(run)
+            yield journal
 
 
-def use_session(
-    options: Options,
-    work: Callable[[Journal, SessionRecord], Awaitable[T]],
-    *,
-    write: bool = False,
-) -> T:
-    """Return what ``work`` returns for the session that the options name; see :func:`use_journal`.
+@asynccontextmanager
+async def opened_session(
+    options: Options, *, write: bool = False
+) -> AsyncIterator[tuple[Journal, SessionRecord]]:
+    """Open the journal with the session that the options name; see :func:`opened`.
 
     Raises:
         UserError: There is no such session.
     """
-
-    async def run(journal: Journal) -> T:
-        record = await find_session(journal, options.session or "", options.tenant)
-        return await work(journal, record)
-
-    return use_journal(options, run, write=write)
-
-
-def run_async(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Run ``work`` in an event loop; errors of this library become errors of the user."""
-    with user_errors():
-        return asyncio.run(work())
+    async with opened(options, write=write) as journal:
+        yield journal, await find_session(journal, options.session or "", options.tenant)
 
 
 def open_place(place: str, *, write: bool = False, create: bool = False) -> Journal:

@@ -9,15 +9,15 @@ from typing import Any
 
 from agent_brain.brain import Brain
 from agent_brain.cli.exit_codes import ExitCode, UserError, notify
-from agent_brain.cli.net_reference import is_file, load_net, load_tools
+from agent_brain.cli.nets import is_file, load_net, load_tools
 from agent_brain.cli.options import DEFAULT_MEMORY, Options, window_options
 from agent_brain.cli.screen import Screen
-from agent_brain.cli.sessions.calling import check_run
-from agent_brain.cli.sessions.places import find_session, use_journal
+from agent_brain.cli.sessions.places import opened_session
+from agent_brain.cli.sessions.showing import check_run
 from agent_brain.cli.sessions.tables import print_json
 from agent_brain.default_model import resolve_llm
 from agent_brain.memories import Message
-from agent_brain.memories.journal.base import Journal
+from agent_brain.memories.journal.base import Journal, SessionRecord
 from agent_brain.memories.registry import create_memory
 from agent_brain.memories.store.session import read_session_key
 from agent_brain.memories.stored import StoredMemory
@@ -55,9 +55,9 @@ class StandInTool(BaseTool):
         raise UserError("The tools of a replay do not run")
 
 
-def replay_session(options: Options, run_id: str | None) -> ExitCode:
+async def replay_session(options: Options, run_id: str | None) -> ExitCode:
     """Replay a run, print where it differs; the exit code says if it does."""
-    report = use_journal(options, lambda journal: _replay(options, journal, run_id))
+    report = await _replay(options, run_id)
     if options.as_json:
         print_json(report.to_dict())
     else:
@@ -67,9 +67,9 @@ def replay_session(options: Options, run_id: str | None) -> ExitCode:
     return ExitCode.ANSWERED if report.equal else ExitCode.FAILED
 
 
-def write_test(options: Options, run_id: str | None, output: Path) -> None:
+async def write_test(options: Options, run_id: str | None, output: Path) -> None:
     """Write a run as a pytest file."""
-    report = use_journal(options, lambda journal: _replay(options, journal, run_id))
+    report = await _replay(options, run_id)
     if not report.equal:
         notify(f"The test repeats the run as far as the net does it today. {report}", kind="Note")
     named = options.net if ":" in options.net else None
@@ -79,20 +79,16 @@ def write_test(options: Options, run_id: str | None, output: Path) -> None:
         raise UserError(str(error)) from error
 
 
-def write_cassette(options: Options, run_id: str | None, output: Path) -> None:
+async def write_cassette(options: Options, run_id: str | None, output: Path) -> None:
     """Write the model calls of a session, or of a run, as a cassette."""
-
-    async def read(journal: Journal) -> list[RecordedCall]:
-        memory = await _memory(options, journal, "messages")
+    async with opened_session(options) as found:
+        memory = await _memory(*found, "messages")
         calls = await memory.model_calls(run_id=run_id)
         await check_run(memory, calls, run_id)
-        return calls
-
-    export_cassette(use_journal(options, read), output)
+    export_cassette(calls, output)
 
 
-async def _memory(options: Options, journal: Journal, kind: str, **more: Any) -> StoredMemory:
-    record = await find_session(journal, options.session or "", options.tenant)
+async def _memory(journal: Journal, record: SessionRecord, kind: str, **more: Any) -> StoredMemory:
     session, tenant = read_session_key(record.key)
     made: Any = create_memory(
         kind, (), journal=journal, session=session, tenant=tenant, readonly=True, **more
@@ -102,21 +98,22 @@ async def _memory(options: Options, journal: Journal, kind: str, **more: Any) ->
     return memory
 
 
-async def _replay(options: Options, journal: Journal, run_id: str | None) -> Replay:
-    memory = await _memory(options, journal, "messages")
-    calls = await memory.model_calls(run_id=run_id or memory.control.run_id)
-    kind = options.memory or ("messages" if is_file(options.net) else DEFAULT_MEMORY)
-    if kind != "messages":
-        reads = window_options(kind, calls[0].model) if calls else {}
-        memory = await _memory(options, journal, kind, **reads)
-    await check_run(memory, calls, run_id)
-    llm = StandInModel(calls) if options.model is None else resolve_llm(options.model)
-    net = load_net(options.net, llm)
-    known = {*memory.available_tools, *_names_of_tools(net)}
-    tools = load_tools(options.tools) or _stand_ins(calls, known)
-    if not calls and not options.tools:
-        await _check_no_tools(memory, known)
-    return await Brain(net, memory, tools).replay(run_id)
+async def _replay(options: Options, run_id: str | None) -> Replay:
+    async with opened_session(options) as (journal, record):
+        memory = await _memory(journal, record, "messages")
+        calls = await memory.model_calls(run_id=run_id or memory.control.run_id)
+        kind = options.memory or ("messages" if is_file(options.net) else DEFAULT_MEMORY)
+        if kind != "messages":
+            reads = window_options(kind, calls[0].model) if calls else {}
+            memory = await _memory(journal, record, kind, **reads)
+        await check_run(memory, calls, run_id)
+        llm = StandInModel(calls) if options.model is None else resolve_llm(options.model)
+        net = load_net(options.net, llm)
+        known = {*memory.available_tools, *_names_of_tools(net)}
+        tools = load_tools(options.tools) or _stand_ins(calls, known)
+        if not calls and not options.tools:
+            await _check_no_tools(memory, known)
+        return await Brain(net, memory, tools).replay(run_id)
 
 
 def _names_of_tools(net: Net) -> Iterator[str]:

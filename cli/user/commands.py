@@ -4,8 +4,18 @@ from __future__ import annotations
 
 import click
 
-from agent_brain.cli.commands import argument, runs
-from agent_brain.cli.options import FROM_FILE, JOURNAL, JSON, TO_FILE, YES, flag, named, option
+from agent_brain.cli.options import (
+    FROM_FILE,
+    JOURNAL,
+    JSON,
+    TO_FILE,
+    YES,
+    argument,
+    flag,
+    named,
+    option,
+    runs,
+)
 
 PLACE = [
     *JOURNAL,

@@ -2,64 +2,52 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from agent_brain.cli.exit_codes import ExitCode, UserError
 from agent_brain.cli.options import Options
 from agent_brain.cli.sanitize import one_line
-from agent_brain.cli.sessions.files import reading, writing
-from agent_brain.cli.sessions.places import use_journal
-from agent_brain.cli.sessions.removal import agrees, check_tenant
+from agent_brain.cli.sessions.changing import agrees, check_tenant, reading, writing
+from agent_brain.cli.sessions.places import opened
 from agent_brain.cli.sessions.tables import local_time, print_found, print_table
 from agent_brain.common.text import count_of
-from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.user.facts import LIVE, USER, Fact
-from agent_brain.memories.user.known import Block
 from agent_brain.memories.user.user_memory import UserMemory
 
-T = TypeVar("T")
 COLUMNS = ("fact", "about", "slot", "text", "from", "status", "said")
 DAY = len("2000-01-01")
 
 
-def use_user(
-    options: Options,
-    work: Callable[[UserMemory], Awaitable[T]],
-    *,
-    write: bool = False,
-    create: bool = False,
-) -> T:
-    """Return what ``work`` returns for what is known about the user that the options name.
+@asynccontextmanager
+async def opened_user(
+    options: Options, *, write: bool = False, create: bool = False
+) -> AsyncIterator[UserMemory]:
+    """Open what is known about the user that the options name.
 
     Args:
         options: The options.
-        work: What to do.
-        write: Whether it writes.
+        write: Whether to write.
         create: Create the journal if it is missing; the user need not be known.
 
     Raises:
         UserError: There is no such journal or user, or it cannot be used as wanted.
     """
-
-    async def run(journal: Journal) -> T:
+    async with opened(options, write=write, create=create) as journal:
         if not create:
             await check_tenant(journal, options.tenant)
         async with UserMemory(journal=journal, tenant=options.tenant, readonly=not write) as known:
-            return await work(known)
-
-    return use_journal(options, run, write=write, create=create)
+            yield known
 
 
-def show_facts(options: Options, *, everything: bool) -> None:
+async def show_facts(options: Options, *, everything: bool) -> None:
     """Print the facts, current ones first, and the blocks."""
-
-    async def read(known: UserMemory) -> tuple[list[Fact], list[Block]]:
-        return await known.facts(status="all"), await known.blocks()
-
-    found, blocks = use_user(options, read)
+    async with opened_user(options) as user:
+        found, blocks = await user.facts(status="all"), await user.blocks()
     shown = (*LIVE, *(("replaced", "ended") if everything else ()))
     facts = [fact for status in shown for fact in found[::-1] if fact.status == status]
     known = [item.model_dump(mode="json") for item in (*facts, *blocks)]
@@ -78,9 +66,10 @@ def _row(fact: Fact) -> tuple[str, ...]:
     return fact.id, about, fact.slot or "", fact.text, fact.origin, fact.status, when
 
 
-def show_history(options: Options, fact_id: str) -> None:
+async def show_history(options: Options, fact_id: str) -> None:
     """Print a fact and those before and after it, with their sources."""
-    chain = use_user(options, lambda known: known.history(fact_id))
+    async with opened_user(options) as user:
+        chain = await user.history(fact_id)
     if print_found(options, [fact.model_dump(mode="json") for fact in chain], ""):
         return
     rows: list[tuple[str, ...]] = []
@@ -93,9 +82,10 @@ def show_history(options: Options, fact_id: str) -> None:
     print_table(("fact", "status", "text", "from", "said"), rows, long="text")
 
 
-def correct_fact(options: Options, fact_id: str, text: str) -> None:
+async def correct_fact(options: Options, fact_id: str, text: str) -> None:
     """Replace a fact by a text."""
-    new = use_user(options, lambda known: known.correct(fact_id, text), write=True)
+    async with opened_user(options, write=True) as user:
+        new = await user.correct(fact_id, text)
     print(f"Stored as {new.id}, in place of {fact_id}")
 
 
@@ -108,28 +98,40 @@ def forget_facts(options: Options, *, confirmed: bool, **which: Any) -> ExitCode
         )
     what = " ".join("everything" if value is True else repr(value) for value in chosen.values())
     if not confirmed:
-        use_user(options, UserMemory.blocks)  # it says who is not known
+        asyncio.run(_check_user(options))
         if not agrees(f"Forget {what} about {options.tenant!r}, and where it was said"):
             print("Nothing was forgotten")
             return ExitCode.FAILED
-    count = use_user(options, lambda known: known.forget(**chosen), write=True)
+    count = asyncio.run(_forget(options, chosen))
     print(f"Forgotten: {count_of(count, 'fact')}")
     return ExitCode.ANSWERED
 
 
-def export_facts(options: Options, output: Path) -> None:
+async def _check_user(options: Options) -> None:
+    async with opened_user(options):
+        pass
+
+
+async def _forget(options: Options, which: dict[str, Any]) -> int:
+    async with opened_user(options, write=True) as user:
+        return await user.forget(**which)
+
+
+async def export_facts(options: Options, output: Path) -> None:
     """Write all that is known as JSON, to a file or stdout."""
-    exported = use_user(options, UserMemory.export)
+    async with opened_user(options) as user:
+        exported = await user.export()
     with writing(output) as file:
         file.write(f"{one_line(json.dumps(exported, ensure_ascii=False))}\n")
 
 
-def import_facts(options: Options, path: Path) -> None:
+async def import_facts(options: Options, path: Path) -> None:
     """Add what was exported to what is known."""
     with reading(path) as file:
         try:
             data = json.load(file)
         except (ValueError, RecursionError) as error:
             raise UserError(f"{str(path)!r} is not JSON: {error}") from error
-    count = use_user(options, lambda known: known.load(data), write=True, create=True)
+    async with opened_user(options, write=True, create=True) as user:
+        count = await user.load(data)
     print(f"Added: {count_of(count, 'fact')}")

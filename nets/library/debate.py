@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from enum import Enum
 
 from pydantic import Field
@@ -102,9 +103,9 @@ def debate(
     """
     llm = as_llm(llm)
 
-    def net_of(name: str, persona: str | NetLike) -> NetLike:
+    def net_of(name: str, persona: str | NetLike) -> Net:
         if not isinstance(persona, str):
-            return persona
+            return as_net(persona)
         told = persona_prompt.replace("{name}", name).replace("{persona}", persona)
         return react(llm, prompt=told)
 
@@ -113,10 +114,12 @@ def debate(
         raise StateDefinitionError(
             f"personas={who!r}: pass a dict, such as {{'Sceptic': 'You doubt what others say.'}}"
         )
+    if len(who) < 2 or rounds < 1:
+        raise StateDefinitionError("A debate needs at least two personas and one round")
     return Net(
         {
             Debate.ROUND: RoundState(
-                {name: net_of(name, persona) for name, persona in who.items()},
+                personas={name: net_of(name, persona) for name, persona in who.items()},
                 rounds=rounds,
                 on_round=Debate.ROUND,
                 on_done=Debate.MODERATION,
@@ -138,20 +141,16 @@ def all_sides(memory: Memory) -> str:
     return Debated.read(memory).everything()
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class RoundState(State):
     """One round of a debate. It does not change the messages of the memory."""
 
     parallel = True
 
-    def __init__(
-        self, personas: Mapping[str, NetLike], *, rounds: int, on_round: Enum, on_done: Enum
-    ) -> None:
-        if len(personas) < 2 or rounds < 1:
-            raise StateDefinitionError("A debate needs at least two personas and one round")
-        self.personas = {name: as_net(net) for name, net in personas.items()}
-        self.rounds = rounds
-        self.on_round = on_round
-        self.on_done = on_done
+    personas: Mapping[str, Net]
+    rounds: int
+    on_round: Enum
+    on_done: Enum
 
     @property
     def subnets(self) -> Mapping[str, Net]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
@@ -62,10 +63,6 @@ class Graph(Notes):
 
     made: dict[str, list[Idea]] = Field(default_factory=dict)
 
-    def has(self, names: Sequence[str]) -> bool:
-        """Return whether all these operations are done."""
-        return all(name in self.made for name in names)
-
     def inputs(self, operation: Operation) -> list[Idea]:
         """Return the thoughts that ``operation`` takes."""
         return [idea for name in operation.inputs for idea in self.made[name]]
@@ -91,28 +88,21 @@ _OUTPUTS: Mapping[str, type[BaseModel]] = {
 }
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class OperationState(State):
     """Run all operations whose inputs are ready, concurrently."""
 
-    def __init__(
-        self,
-        llm: LLM | str,
-        operations: Sequence[Operation],
-        *,
-        on_more: Enum,
-        on_done: Enum,
-        prompt: prompts.Prompt = OPERATING,
-    ) -> None:
-        self.llm = as_llm(llm)
-        self.operations = tuple(operations)
-        self.on_more = on_more
-        self.on_done = on_done
-        self.prompt = prompts.checked(prompt)
+    llm: LLM
+    operations: tuple[Operation, ...]
+    on_more: Enum
+    on_done: Enum
+    prompt: prompts.Prompt
 
     async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
         """Run the operations and store their thoughts."""
         graph = Graph.load(memory)
-        todo = [o for o in self.operations if o.name not in graph.made and graph.has(o.inputs)]
+        done = graph.made.keys()
+        todo = [o for o in self.operations if o.name not in done and done >= {*o.inputs}]
         messages = await build_messages(self.llm, memory, self.prompt)
         portions = [(o, ideas) for o in todo for ideas in _portions(o, graph.inputs(o))]
         together = Together([self._work(o, ideas, memory, messages) for o, ideas in portions])
@@ -246,11 +236,11 @@ def graph_of_thoughts(
     return Net(
         {
             GraphOfThoughts.OPERATION: OperationState(
-                llm,
-                known,
+                llm=llm,
+                operations=known,
                 on_more=GraphOfThoughts.OPERATION,
                 on_done=GraphOfThoughts.ANSWER,
-                prompt=prompt,
+                prompt=prompts.checked(prompt),
             ),
             GraphOfThoughts.ANSWER: answer,
         },

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -214,11 +215,6 @@ _LONGEST = 64 - len(TransferTool.prefix)
 
 
 def _is_name(name: object) -> bool:
-    return (
-        isinstance(name, str)
-        and name[:1].isalpha()
-        and name.isascii()
-        and name.replace("_", "").replace("-", "").isalnum()
-        and len(name) <= _LONGEST
-        and name not in ("mro", START)
-    )
+    if not isinstance(name, str) or name in ("mro", START):
+        return False
+    return len(name) <= _LONGEST and re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", name) is not None

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, ClassVar, TypeAlias
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from agent_brain.common.aio import maybe_await
 from agent_brain.memories.base import Memory
@@ -32,12 +32,12 @@ OnHandoff: TypeAlias = Callable[[Memory, str, str], Awaitable[None] | None]
 Filter: TypeAlias = Callable[[Sequence[Message]], Iterable[Message] | Awaitable[Iterable[Message]]]
 
 
-class LastTransfer(Notes):
-    """The last hand-off of the run."""
+class Transfer(BaseModel):
+    """A hand-off to an agent that has not run since."""
 
-    sender: str = ""
-    to: str = ""
-    reason: str = ""
+    sender: str
+    to: str
+    reason: str
 
 
 class ActiveAgents(Notes, scope="session"):
@@ -45,22 +45,11 @@ class ActiveAgents(Notes, scope="session"):
 
     Attributes:
         names: The agents by net.
-        begun: Hand-offs to agents that have not run since, by net.
+        begun: The last hand-offs by net.
     """
 
     names: dict[str, str] = Field(default_factory=dict)
-    begun: dict[str, LastTransfer] = Field(default_factory=dict)
-
-    @classmethod
-    def note(
-        cls, memory: Memory, owner: str, name: str, transfer: LastTransfer | None = None
-    ) -> None:
-        """Note the active agent of a net, and the hand-off to it."""
-        active = cls.read(memory)
-        active.names[owner] = name
-        if transfer is not None:
-            active.begun[owner] = transfer
-        active.write(memory)
+    begun: dict[str, Transfer] = Field(default_factory=dict)
 
 
 class TransferTool(BaseTool):
@@ -131,36 +120,40 @@ class TransferRound(ToolRound):
         if action.name.startswith(TransferTool.prefix) and not result.is_error:
             to = action.name.removeprefix(TransferTool.prefix)
             reason = str(action.args.get("reason", ""))
-            transfer = LastTransfer(sender=self._sender, to=to, reason=reason)
-            transfer.write(self.memory)
-            ActiveAgents.note(self.memory, self._owner, to, transfer)
+            active = ActiveAgents.read(self.memory)
+            active.names[self._owner] = to
+            active.begun[self._owner] = Transfer(sender=self._sender, to=to, reason=reason)
+            active.write(self.memory)
 
 
+@dataclass(eq=False, repr=False)
 class StartState(State):
     """Continue with the agent that was active last.
 
-    Args:
+    Attributes:
         owner: The name of the net.
         agents: The states of the agents by name.
         first: The agent of the first turn.
     """
 
-    def __init__(self, owner: str, agents: Mapping[str, Enum], first: str) -> None:
-        self.owner = owner
-        self.agents = dict(agents)
-        self.first = first
+    owner: str
+    agents: Mapping[str, Enum]
+    first: str
 
     async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
-        """Forget the hand-offs of nets that ran before in the run."""
-        LastTransfer().write(memory)
+        """Note the first agent as active, unless another one of the net is."""
+        active = ActiveAgents.read(memory)
+        if active.names.get(self.owner) not in self.agents:
+            active.names[self.owner] = self.first
+            active.begun.pop(self.owner, None)
+            active.write(memory)
         nothing: tuple[StreamItem, ...] = ()
         for item in nothing:  # which makes it a generator
             yield item
 
     async def next_state(self, memory: Memory) -> Enum:
-        """Return the active agent, if the net still has it."""
-        active = ActiveAgents.read(memory).names.get(self.owner, self.first)
-        return self.agents.get(active, self.agents[self.first])
+        """Return the active agent."""
+        return self.agents[ActiveAgents.read(memory).names[self.owner]]
 
     def targets(self) -> tuple[Enum, ...]:
         """Return the agents."""
@@ -171,10 +164,11 @@ class StartState(State):
         return True
 
 
+@dataclass(eq=False, repr=False)
 class AgentState(State):
     """Run one agent on the memory itself.
 
-    Args:
+    Attributes:
         name: The agent.
         net: Its net.
         following: The states of the agents that it may hand over to, by name.
@@ -182,20 +176,11 @@ class AgentState(State):
         on_handoff: Called when the conversation was handed to it.
     """
 
-    def __init__(
-        self,
-        name: str,
-        net: Net,
-        following: Mapping[str, Enum],
-        *,
-        owner: str,
-        on_handoff: OnHandoff | None = None,
-    ) -> None:
-        self.name = name
-        self.net = net
-        self.on_handoff = on_handoff
-        self.following = dict(following)
-        self.owner = owner
+    name: str
+    net: Net
+    following: Mapping[str, Enum]
+    owner: str
+    on_handoff: OnHandoff | None
 
     @property
     def subnets(self) -> Mapping[str, Net]:
@@ -208,12 +193,9 @@ class AgentState(State):
         Raises:
             ToolDefinitionError: The memory has another tool of the same name.
         """
-        last = LastTransfer.read(memory)
-        if last.sender != self.name:  # else it was interrupted behind it
-            ActiveAgents.note(memory, self.owner, self.name)
         begun = ActiveAgents.read(memory).begun.get(self.owner)
-        if begun is not None and last.sender != self.name:
-            if self.on_handoff is not None and begun.to == self.name:
+        if begun is not None and begun.to == self.name:
+            if self.on_handoff is not None:
                 await maybe_await(self.on_handoff(memory, begun.sender, begun.reason))
             active = ActiveAgents.read(memory)
             del active.begun[self.owner]
@@ -222,8 +204,7 @@ class AgentState(State):
 
     async def next_state(self, memory: Memory) -> Enum | None:
         """Return the agent that the conversation was handed to; None after an answer."""
-        last = LastTransfer.read(memory)
-        return self.following.get(last.to) if last.sender == self.name else None
+        return self.following.get(ActiveAgents.read(memory).names.get(self.owner, ""))
 
     def targets(self) -> tuple[Enum | None, ...]:
         """Return the agents that it may hand over to, and the end."""
@@ -250,22 +231,19 @@ class TransferringState(ActionState):
 
     async def next_state(self, memory: Memory) -> Enum | None:
         """Return ``on_done``; None after a hand-off."""
-        return None if LastTransfer.read(memory).sender == self.name else self.on_done
+        active = ActiveAgents.read(memory).names.get(self.owner, self.name)
+        return self.on_done if active == self.name else None
 
     def targets(self) -> tuple[Enum | None, ...]:
         """Return ``on_done`` and the end."""
         return self.on_done, None
 
 
+@dataclass(eq=False, repr=False)
 class Filtered(Hook):
-    """Shows a model a part of the conversation.
+    """Shows a model a part of the conversation: what ``see`` returns."""
 
-    Args:
-        see: Returns the part.
-    """
-
-    def __init__(self, see: Filter) -> None:
-        self.see = see
+    see: Filter
 
     async def before_model_call(self, request: ModelRequest) -> ModelRequest:
         """Return the request with the system messages and what ``see`` returns of the others.
@@ -283,4 +261,4 @@ class Filtered(Hook):
             raise StateDefinitionError(
                 f"HandoffAgent(see=…): it returned {wrong[0]!r:.100} among the messages"
             )
-        return dataclasses.replace(request, messages=[*system, *whole_groups(chosen)])
+        return replace(request, messages=[*system, *whole_groups(chosen)])

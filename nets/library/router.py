@@ -92,12 +92,17 @@ def router(
     known = {
         name: route if isinstance(route, Route) else Route(route) for name, route in given.items()
     }
+    if not known:
+        raise StateDefinitionError("A router needs at least one route")
     return Net(
         {
             Router.CHOICE: ChoiceState(
-                llm if choose is None else choose, known, on_done=Router.ROUTE, prompt=prompt
+                chooser=llm if choose is None else llm_or(choose),
+                routes={name: route.description for name, route in known.items()},
+                on_done=Router.ROUTE,
+                prompt=prompts.checked(prompt),
             ),
-            Router.ROUTE: RouteState({name: route.net for name, route in known.items()}),
+            Router.ROUTE: RouteState({name: as_net(route.net) for name, route in known.items()}),
         },
         name="router",
     )
@@ -111,23 +116,14 @@ def default_routes(llm: LLM | str) -> Mapping[str, Route]:
     }
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class ChoiceState(RoutedState):
     """Choose a route, by a model or by a function."""
 
-    def __init__(
-        self,
-        choose: LLM | Choose | str,
-        routes: Mapping[str, Route],
-        *,
-        on_done: Enum,
-        prompt: prompts.Prompt = CHOOSING,
-    ) -> None:
-        if not routes:
-            raise StateDefinitionError("A router needs at least one route")
-        self.chooser: LLM | Choose = llm_or(choose)
-        self.routes = {name: route.description for name, route in routes.items()}
-        super().__init__(on_done)
-        self.prompt = prompts.checked(prompt)
+    chooser: LLM | Choose
+    routes: Mapping[str, str]  # their descriptions, by name
+    on_done: Enum | None
+    prompt: prompts.Prompt
 
     async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
         """Choose, and stream the choice as a thought."""
@@ -152,12 +148,11 @@ class ChoiceState(RoutedState):
         return f"there is no route of that name, but {', '.join(map(repr, self.routes))}"
 
 
+@dataclass(eq=False, repr=False)
 class RouteState(RoutedState):
     """Run the chosen net on the memory itself."""
 
-    def __init__(self, nets: Mapping[str, NetLike], *, on_done: Enum | None = None) -> None:
-        self.nets = {name: as_net(net) for name, net in nets.items()}
-        super().__init__(on_done)
+    nets: Mapping[str, Net]
 
     @property
     def subnets(self) -> Mapping[str, Net]:

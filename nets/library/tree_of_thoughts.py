@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from typing import Literal, TypeAlias, TypeVar
@@ -13,6 +14,7 @@ from agent_brain.common.aio import maybe_await
 from agent_brain.common.values import is_count
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
+from agent_brain.nets.delegation import check_choice
 from agent_brain.nets.library.thought_tree import (
     Bounds,
     Search,
@@ -25,7 +27,7 @@ from agent_brain.nets.library.voting import Choice, choice_question
 from agent_brain.nets.net import Net
 from agent_brain.states import prompts
 from agent_brain.states.answering import AnswerState
-from agent_brain.states.base import State
+from agent_brain.states.base import RoutedState, State
 from agent_brain.states.concurrency import Piece, Report, Together
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.model_request import (
@@ -34,7 +36,7 @@ from agent_brain.states.model_request import (
     request_message,
 )
 from agent_brain.states.models.llm import LLM, Thought
-from agent_brain.states.models.resolve import as_llm, choice_or_llm, llm_or
+from agent_brain.states.models.resolve import as_llm, choice_or_llm
 from agent_brain.states.output_types import OutputType
 from agent_brain.states.work import StreamItem
 
@@ -81,25 +83,16 @@ def written(path: Path) -> str:
     return "\n".join(f"{number}. {text}" for number, text in enumerate(path, 1)) or "(none yet)"
 
 
-class ProposeState(State):
+@dataclass(eq=False, repr=False, kw_only=True)
+class ProposeState(RoutedState):
     """Propose continuations of all paths on the frontier, concurrently."""
 
-    def __init__(
-        self,
-        propose: LLM | Propose | str,
-        *,
-        on_done: Enum,
-        count: int,
-        sample: bool,
-        bounds: Bounds,
-        prompt: prompts.Prompt = PROPOSING,
-    ) -> None:
-        self.propose: LLM | Propose = llm_or(propose)
-        self.on_done = on_done
-        self.count = count
-        self.samples = count if sample else 1
-        self.bounds = bounds
-        self.prompt = prompts.checked(prompt)
+    propose: LLM | Propose
+    on_done: Enum | None
+    count: int
+    samples: int  # calls for each path
+    bounds: Bounds
+    prompt: prompts.Prompt
 
     async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
         """Propose thoughts and store them as fresh."""
@@ -138,32 +131,18 @@ class ProposeState(State):
     def _read(self, proposed: Proposed) -> Sequence[str]:
         return proposed.thoughts[: self._wanted] if isinstance(proposed, Thoughts) else proposed
 
-    async def next_state(self, memory: Memory) -> Enum:
-        """Return ``on_done``."""
-        return self.on_done
 
-
+@dataclass(eq=False, repr=False, kw_only=True)
 class SearchState(State):
     """Judge the fresh thoughts concurrently, and choose which to follow."""
 
-    def __init__(
-        self,
-        evaluate: LLM | Assess | str,
-        *,
-        search: Search,
-        on_more: Enum,
-        on_done: Enum,
-        bounds: Bounds,
-        votes: int = 0,
-        prompt: prompts.Prompt = JUDGING,
-    ) -> None:
-        self.evaluate: LLM | Assess = llm_or(evaluate)
-        self.search = search
-        self.on_more = on_more
-        self.on_done = on_done
-        self.bounds = bounds
-        self.votes = votes
-        self.prompt = prompts.checked(prompt)
+    evaluate: LLM | Assess
+    search: Search
+    on_more: Enum
+    on_done: Enum
+    bounds: Bounds
+    votes: int
+    prompt: prompts.Prompt
 
     async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
         """Judge the fresh thoughts, and choose the next frontier."""
@@ -285,8 +264,7 @@ def tree_of_thoughts(
     llm = as_llm(llm)
     propose = choice_or_llm("propose", propose, ("propose", "sample"))
     evaluate = choice_or_llm("evaluate", evaluate, ("value", "vote"))
-    if strategy not in _SEARCHES:
-        raise StateDefinitionError(f"strategy={strategy!r}: use 'bfs' or 'dfs'")
+    check_choice("strategy", strategy, *_SEARCHES)
     if strategy == "dfs" and evaluate == "vote":
         raise StateDefinitionError("A depth-first search needs values: votes compare a whole level")
     if not all(map(is_count, (thoughts, breadth, depth, max_calls))):
@@ -300,21 +278,21 @@ def tree_of_thoughts(
     return Net(
         {
             TreeOfThoughts.PROPOSE: ProposeState(
-                llm if isinstance(propose, str) else propose,
+                propose=llm if isinstance(propose, str) else propose,
                 on_done=TreeOfThoughts.SEARCH,
                 count=thoughts,
-                sample=propose == "sample",
+                samples=thoughts if propose == "sample" else 1,
                 bounds=bounds,
-                prompt=propose_prompt,
+                prompt=prompts.checked(propose_prompt),
             ),
             TreeOfThoughts.SEARCH: SearchState(
-                llm if isinstance(evaluate, str) else evaluate,
+                evaluate=llm if isinstance(evaluate, str) else evaluate,
                 search=_SEARCHES[strategy],
                 on_more=TreeOfThoughts.PROPOSE,
                 on_done=TreeOfThoughts.ANSWER,
                 bounds=bounds,
                 votes=VOTES if evaluate == "vote" else 0,
-                prompt=evaluate_prompt,
+                prompt=prompts.checked(evaluate_prompt),
             ),
             TreeOfThoughts.ANSWER: AnswerState(
                 llm,

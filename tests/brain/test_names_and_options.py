@@ -52,7 +52,7 @@ from agent_brain.nets import (
     self_consistency,
     tree_of_thoughts,
 )
-from agent_brain.nets.options import NetOptions
+from agent_brain.nets.registry import NetOptions
 from agent_brain.states import AnswerState, EvaluationState, ReasoningState
 from agent_brain.states.models.resolve import as_llm
 from agent_brain.testing import FakeMemory, ScriptedLLM, run_net

@@ -9,7 +9,7 @@ import click
 import pytest
 
 from agent_brain.cli.app import app
-from agent_brain.cli.commands import OPTIONS, load
+from agent_brain.cli.options import OPTIONS, load
 
 
 def commands(group: click.Group) -> Iterator[click.Command]:

@@ -105,7 +105,9 @@ def test_every_built_in_net_has_a_page_and_a_row_in_the_index() -> None:
     problems = [f"add the page docs/nets/{name}.md" for name in BUILT_IN if name not in pages]
     problems += [f"add {name} to docs/nets/README.md" for name in BUILT_IN if name not in rows]
     problems += [f"export {name} in nets/__init__.py" for name in BUILT_IN if name not in exports]
-    problems += [f"{name} has a page and is not in nets/options.py" for name in pages - {*BUILT_IN}]
+    problems += [
+        f"{name} has a page and is not in nets/registry.py" for name in pages - {*BUILT_IN}
+    ]
     assert problems == []
     assert rows == pages
 
