@@ -19,8 +19,8 @@ from agent_brain.brain import Brain
 from agent_brain.cli.exit_codes import ExitCode, UserError, notify, user_errors
 from agent_brain.cli.options import LOCAL_USER, Options, window_options
 from agent_brain.cli.session import build, extractor_of, named_model, spec_of
-from agent_brain.common.references import load_object
 from agent_brain.common.ids import request_id
+from agent_brain.common.references import load_object
 from agent_brain.serving.access import is_loopback
 from agent_brain.serving.sessions import Sessions
 
