@@ -1,4 +1,4 @@
-"""Both journals pass the conformance suite."""
+"""The journals that need no server pass the conformance suite."""
 
 from __future__ import annotations
 
