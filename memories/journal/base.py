@@ -166,7 +166,10 @@ class Journal(AsyncResource):
 
     @abstractmethod
     async def last(self, session: str) -> int:
-        """Return the last sequence number of the session, 0 if none; deletions do not lower it."""
+        """Return the last sequence number of the session; 0 if there is none, or it was deleted.
+
+        Removing entries does not lower it.
+        """
 
     @abstractmethod
     async def delete(
