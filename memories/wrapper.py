@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
+MethodT = TypeVar("MethodT", bound=Callable[..., Coroutine[Any, Any, Any]])
 
 
 def passed_on(
@@ -51,6 +52,11 @@ def passed_on(
         return found
 
     return passing
+
+
+def overriding(method: MethodT) -> MethodT:
+    """Return the same for a method that wrappers inherit: with its own type."""
+    return cast("MethodT", passed_on(method))
 
 
 class WrappingMemory(Exported):
@@ -104,24 +110,24 @@ class WrappingMemory(Exported):
         """Whose conversation it is."""
         return self.inner.tenant
 
-    set_goal = passed_on(Memory.set_goal)
-    update = passed_on(Memory.update)
-    goal = passed_on(Memory.goal)
-    dump = passed_on(Memory.dump)
-    context = passed_on(Memory.context)
-    turn = passed_on(Memory.turn)
-    _turn_notes = passed_on(Memory._turn_notes)
-    _whole_session = passed_on(Memory._whole_session)
-    open = passed_on(Memory.open)
-    snapshot = passed_on(Memory.snapshot)
-    restore = passed_on(Memory.restore)
-    checkpoint = passed_on(Memory.checkpoint)
-    record = passed_on(Memory.record)
-    rollback = passed_on(Memory.rollback)
-    drop_branches = passed_on(Memory.drop_branches)
-    branch_counts = passed_on(Memory.branch_counts)
-    aclose = passed_on(Memory.aclose)
-    _new_nested = passed_on(Memory._new_nested)
+    set_goal = overriding(Memory.set_goal)
+    update = overriding(Memory.update)
+    goal = overriding(Memory.goal)
+    dump = overriding(Memory.dump)
+    context = overriding(Memory.context)
+    turn = overriding(Memory.turn)
+    _turn_notes = overriding(Memory._turn_notes)
+    _whole_session = overriding(Memory._whole_session)
+    open = overriding(Memory.open)
+    snapshot = overriding(Memory.snapshot)
+    restore = overriding(Memory.restore)
+    checkpoint = overriding(Memory.checkpoint)
+    record = overriding(Memory.record)
+    rollback = overriding(Memory.rollback)
+    drop_branches = overriding(Memory.drop_branches)
+    branch_counts = overriding(Memory.branch_counts)
+    aclose = overriding(Memory.aclose)
+    _new_nested = overriding(Memory._new_nested)
 
     async def begin(
         self, goal: Message, run_id: str, state: str, *, before: Sequence[Message] = ()

@@ -374,7 +374,8 @@ class Session:
         Raises:
             SessionBusyError: The session is busy, and the run does not wait.
         """
-        await self._take_turn(session_run.when_busy or self._sessions.when_busy)
+        when: WhenBusy = session_run.when_busy or self._sessions.when_busy
+        await self._take_turn(when)
         try:
             if not self.deleted and await self._catch_up():  # else it is refused below
                 self.log.skip()

@@ -158,6 +158,7 @@ class WorkContext(Protocol):
             order: The nets.
             part: Whether it is part of other work, so its answer is not the answer of the state.
         """
+        ...
 
     def count_unread(self, event: Event) -> None:
         """Count the model calls in an ``event`` that nobody reads any more."""
@@ -178,6 +179,7 @@ class WorkContext(Protocol):
         Raises:
             LimitReachedError: There are too few: the run ends after the step.
         """
+        ...
 
     def release_calls(self) -> None:
         """Give back the places of tool calls that did not come to their ends."""

@@ -251,7 +251,7 @@ class RunMemory(ABC):
         try:
             await memory.set_goal(goal)
         finally:
-            left, inner._beginning = inner._beginning, None
+            left, inner._beginning = cast("Beginning | None", inner._beginning), None
         if left is not None:  # no built-in memory has set the goal
             if earlier is not None:
                 await inner._note_new_turn(earlier)
@@ -451,9 +451,9 @@ class RunMemory(ABC):
 
     def __getstate__(self) -> object:
         """Leave out what belongs to this object when it is copied: its run, and its branches."""
-        state = object.__getstate__(self)
+        state: Any = object.__getstate__(self)
         fields, *slots = state if isinstance(state, tuple) else (state,)
-        of_copy = {name: value for name, value in fields.items() if name not in _OF_THIS_OBJECT}
+        of_copy = {name: each for name, each in fields.items() if name not in _OF_THIS_OBJECT}
         return (of_copy, *slots) if slots else of_copy
 
     def _deep_copy(self, *replaced: tuple[object, object]) -> Self:

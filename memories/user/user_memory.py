@@ -661,11 +661,13 @@ class UserMemory(AsyncResource):
         """
         try:
             given = Exported.model_validate(data)
-            problem = "" if {"facts", "blocks"} & {*data} else "It has neither facts nor blocks"
-        except ValidationError as error:
-            problem = "; ".join(error_lines(error))
-        if problem:
-            raise MemoryUseError(f"load() takes what export() returned, in version 1: {problem}")
+            if not {"facts", "blocks"} & {*data}:
+                raise ValueError("It has neither facts nor blocks")
+        except ValueError as error:
+            lines = error_lines(error) if isinstance(error, ValidationError) else [str(error)]
+            raise MemoryUseError(
+                f"load() takes what export() returned, in version 1: {'; '.join(lines)}"
+            ) from None
 
         def plan() -> Sequence[BaseModel]:
             known = self.log.facts()

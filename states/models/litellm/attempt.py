@@ -101,7 +101,8 @@ class Attempt:
 
     def _usage(self, stream: Any) -> Usage:
         """Return the reported usage; if there is none, litellm makes up numbers, so estimate."""
-        usage, chunks = self._reader.usage, getattr(stream, "chunks", None)
+        usage: Any = self._reader.usage
+        chunks = getattr(stream, "chunks", None)
         if chunks is not None and not any(getattr(chunk, "usage", None) for chunk in chunks):
             usage = None
         read, wrote = (getattr(usage, name, None) or 0 for name in _TOKENS)
