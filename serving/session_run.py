@@ -52,7 +52,7 @@ class SessionRun:
         detached: bool = False,
     ) -> None:
         self.choose = choose
-        self.when_busy = when_busy
+        self.when_busy: WhenBusy | None = when_busy
         self.deps = deps
         self.detached = detached
         self.after = session.log.last_id
