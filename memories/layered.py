@@ -336,6 +336,18 @@ class LayeredMemory(Retagged, WrappingMemory):
         recent = [message async for message in in_slices(await self._held()) if fits(message)]
         return newest(await self._merged(await self.long.messages(**filters), recent), last)
 
+    async def turn(self) -> list[Message]:
+        """As :meth:`StoredMemory.turn`, with the tags that messages have now."""
+        await self.open()
+        return [await self._as_it_is(message) for message in await self.short.turn()]
+
+    async def _as_it_is(self, message: Message) -> Message:
+        left = message.id not in self.short.store.log
+        kept = await self.long.get(message.id) if left else None
+        if kept is None or (kept.tags, kept.pinned) == (message.tags, message.pinned):
+            return message
+        return message.model_copy(update={"tags": kept.tags, "pinned": kept.pinned})
+
     async def dump(self) -> list[Message]:
         """Return everything in both memories but the goal, oldest first."""
         goal = {message.id for message in await self.goal()}
@@ -445,7 +457,8 @@ class LayeredMemory(Retagged, WrappingMemory):
         """As :meth:`StoredMemory.forget`, in both."""
         choice = forgettable(ids, which, self.short.store.clock())
         await self.open()
-        held = await removal.everything(self.long) | await removal.everything(self.short)
+        known = await removal.everything(self.long)  # as they are: tagged since they left short
+        held = known | await removal.everything(self.short) | known
         going, gone = await removal.choose(held, choice)
         inside = await look_inside(self, choice, held)
         for memory in (self.short, self.long):

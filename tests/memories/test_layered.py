@@ -221,6 +221,19 @@ async def test_what_is_pinned_after_it_has_left_the_window_is_shown(long) -> Non
     assert {message.id for message in await memory.context()}.isdisjoint(pinned)
 
 
+@pytest.mark.parametrize("stored", [False, True], ids=["ram", "journal"])
+async def test_tags_that_came_after_a_message_had_left_the_window_count(stored: bool) -> None:
+    journal = RamJournal() if stored else None
+    memory = create_memory("layered", long="messages", journal=journal, max_messages=1)
+    await memory.set_goal("goal")
+    await memory.update([Message.assistant(text, id=text) for text in "ab"])
+    await memory.tag("a", "secret")
+    tagged = {message.id: message.tags for message in await memory.turn()}
+    assert tagged["a"] == {"secret"}
+    assert await memory.forget(tags="secret") == 1
+    assert [message.content for message in await memory.messages()] == ["goal", "b"]
+
+
 async def test_what_is_pinned_is_not_quoted_besides() -> None:
     memory = LayeredMemory(WindowedMemory(max_messages=2), VectorMemory())
     await memory.update([Message.user("I love peanuts.", id="peanuts")])
