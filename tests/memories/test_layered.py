@@ -22,6 +22,7 @@ from agent_brain.memories import (
     WindowedMemory,
     create_memory,
 )
+from agent_brain.memories.layered import make_layered
 from agent_brain.tools import Action
 
 pytestmark = pytest.mark.anyio
@@ -246,7 +247,7 @@ async def test_a_pinned_call_without_its_result_is_not_shown() -> None:
 @pytest.mark.parametrize("stored", [False, True], ids=["ram", "journal"])
 async def test_tags_that_came_after_a_message_had_left_the_window_count(stored: bool) -> None:
     journal = RamJournal() if stored else None
-    memory = create_memory("layered", long="messages", journal=journal, max_messages=1)
+    memory = make_layered(long="messages", journal=journal, max_messages=1)
     await memory.set_goal("goal")
     await memory.update([Message.assistant(text, id=text) for text in "ab"])
     await memory.tag("a", "secret")
