@@ -58,8 +58,9 @@ from agent_brain.memories.stored import StoredMemory
 from agent_brain.memories.views.groups import (
     arranged,
     behind_rules,
+    group,
+    is_whole,
     newest,
-    whole_groups,
     with_partners,
 )
 from agent_brain.memories.windowed import WindowedMemory
@@ -244,20 +245,26 @@ class LayeredMemory(Retagged, WrappingMemory):
         earlier = await (  # your own context() may recall
             StoredMemory.context(self.long) if recalls else self.long.context()
         )
-        left = [message async for message in in_slices(earlier) if message.id not in held]
-        own = [m for m in left if self._elsewhere(m) is None] if self._several else left
+        here = [
+            message
+            async for message in in_slices(earlier)
+            if not self._several or self._elsewhere(message) is None
+        ]
+        groups = [g for g in await in_thread_if_many(here, group) if is_whole(g)]
         if recalls:
-            pinned = [message.id for message in own if message.pinned]
-            stays = {*with_partners(pinned, own)} if pinned else set()
+            groups = [members for members in groups if any(m.pinned for m in members)]
+        left = [ids for members in groups if not (ids := {m.id for m in members}) <= held]
+        stays = set[str]().union(*left)
+        if recalls:
             block = await self._recall(held | stays)
         else:
-            stays = {message.id for message in await in_thread_if_many(own, whole_groups)}
-            others = [m for m in reversed(left) if self._elsewhere(m) is not None]
+            others = [m for m in reversed(earlier) if self._elsewhere(m) is not None]
             said = [m for m in others if m.role is not Role.SYSTEM and m.content.strip()]
-            block = self._quoted([m for m in said if self._is_quoted(m)])
+            block = self._quoted([m for m in said if m.id not in held and self._is_quoted(m)])
         if stays:
-            stays |= {message.id for message in recent}
-            recent = await self._merged([m for m in earlier if m.id in stays], recent)
+            shown = [m for m in earlier if m.id in stays]
+            also = [m for m in recent if m.id in self.long.store.log and m.id not in stays]
+            recent = await self._merged([*shown, *also], recent)
         return behind_rules(block, recent)
 
     async def _recall(self, held: set[str]) -> list[Message]:
@@ -314,20 +321,23 @@ class LayeredMemory(Retagged, WrappingMemory):
         """Return the messages of both in order, each once, as the short-term memory has it."""
         own = {message.id: message for message in recent}
         both = own.keys() & {message.id for message in earlier}
-        rest = deque(message for message in recent if message.id not in both)
-        if rest and (self._place(rest[0].id) or 0) < self.short.store.evicted_upto:
+        leaving = {message.id: at for at, message in self.short.leaving}
+
+        def find(message_id: str) -> int | None:
+            at = self._handed.place(message_id) or self.short.store.log.find(message_id)
+            return at or leaving.get(message_id)
+
+        rest = deque(_by_arrival([m for m in recent if m.id not in both], find))
+        if rest and (find(rest[0].id) or 0) < self.short.store.evicted_upto:
             await self._handed.read_places()  # what stays in the window is older than some of these
         merged: list[Message] = []
-        async for message in in_slices(earlier):
+        in_long = partial(_by_arrival, place=self.long.store.log.find)
+        async for message in in_slices(await in_thread_if_many(earlier, in_long)):
             place = self._handed.place(message.id)
-            while place is not None and rest and (self._place(rest[0].id) or place) < place:
+            while place is not None and rest and (find(rest[0].id) or place) < place:
                 merged.append(rest.popleft())
             merged.append(own.get(message.id, message))
         return await in_thread_if_many([*merged, *rest], arranged)
-
-    def _place(self, message_id: str) -> int | None:
-        log = self.short.store.log
-        return self._handed.place(message_id) or log.find(message_id)
 
     async def messages(self, last: int | None = None, **filters: Unpack[Filters]) -> list[Message]:
         """As :meth:`StoredMemory.messages`, over both."""
@@ -335,6 +345,18 @@ class LayeredMemory(Retagged, WrappingMemory):
         fits = Query(**filters).predicate()
         recent = [message async for message in in_slices(await self._held()) if fits(message)]
         return newest(await self._merged(await self.long.messages(**filters), recent), last)
+
+    async def turn(self) -> list[Message]:
+        """As :meth:`StoredMemory.turn`, with the tags that messages have now."""
+        await self.open()
+        return [await self._as_it_is(message) for message in await self.short.turn()]
+
+    async def _as_it_is(self, message: Message) -> Message:
+        left = message.id not in self.short.store.log
+        kept = await self.long.get(message.id) if left else None
+        if kept is None or (kept.tags, kept.pinned) == (message.tags, message.pinned):
+            return message
+        return message.model_copy(update={"tags": kept.tags, "pinned": kept.pinned})
 
     async def dump(self) -> list[Message]:
         """Return everything in both memories but the goal, oldest first."""
@@ -445,7 +467,8 @@ class LayeredMemory(Retagged, WrappingMemory):
         """As :meth:`StoredMemory.forget`, in both."""
         choice = forgettable(ids, which, self.short.store.clock())
         await self.open()
-        held = await removal.everything(self.long) | await removal.everything(self.short)
+        known = await removal.everything(self.long)  # as they are: tagged since they left short
+        held = known | await removal.everything(self.short) | known
         going, gone = await removal.choose(held, choice)
         inside = await look_inside(self, choice, held)
         for memory in (self.short, self.long):
@@ -553,6 +576,15 @@ class LayeredMemory(Retagged, WrappingMemory):
         """Remove what both keep of branches of earlier steps and runs."""
         await self.short.drop_branches()
         await journaled.drop_branches(self.long, self.short.step_place)
+
+
+def _by_arrival(
+    messages: Sequence[Message], place: Callable[[str], int | None]
+) -> Sequence[Message]:
+    """Return ``messages`` as they arrived; one without a place stays behind the one before it."""
+    before = 0
+    places = {m.id: (before := place(m.id) or before) for m in messages}
+    return sorted(messages, key=lambda message: places[message.id])
 
 
 class _Part(BaseModel):

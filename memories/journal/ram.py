@@ -149,11 +149,12 @@ class RamJournal(Journal):
         """See :meth:`Journal.delete`."""
         known = self._find(session)
         seqs = None if seqs is None else checked_seqs(seqs)
+        if seqs is None:
+            (self._held or {}).pop(session, None)  # also of a session without entries
         if known is None:
             return 0
         if seqs is None:
             del self._sessions[session]
-            (self._held or {}).pop(session, None)
             self._deleted = max(self._deleted, known.last)
             return len(known.entries)
         return sum(known.entries.pop(seq, None) is not None for seq in seqs)

@@ -22,6 +22,7 @@ from agent_brain.memories import (
     WindowedMemory,
     create_memory,
 )
+from agent_brain.memories.layered import make_layered
 from agent_brain.tools import Action
 
 pytestmark = pytest.mark.anyio
@@ -221,6 +222,41 @@ async def test_what_is_pinned_after_it_has_left_the_window_is_shown(long) -> Non
     assert {message.id for message in await memory.context()}.isdisjoint(pinned)
 
 
+async def test_what_is_pinned_stands_behind_an_older_goal_that_stays_in_the_window() -> None:
+    memory = LayeredMemory(WindowedMemory(max_messages=2), VectorMemory(recent=2))
+    await memory.set_goal("goal")
+    await memory.update([Message.assistant(f"{n}", id=f"{n}") for n in range(9)])
+    await memory.pin("2")
+    wanted = ["goal", "2", "8"]
+    assert [message.content for message in await memory.context() if message.pinned] == ["2"]
+    for _ in range(2):
+        shown = await memory.context()
+        assert [m.content for m in shown if not m.metadata.get("recalled")] == wanted
+        await memory.load(await memory.export())
+
+
+async def test_a_pinned_call_without_its_result_is_not_shown() -> None:
+    memory = LayeredMemory(WindowedMemory(max_messages=2), VectorMemory())
+    call = Action(name="look", args={}, id="call")
+    await memory.update([Message.assistant("", tool_calls=[call], id="asked")])
+    await memory.update([Message.assistant("never mind"), Message.user("fine")])
+    await memory.pin("asked")
+    assert [message.content for message in await memory.context()] == ["never mind", "fine"]
+
+
+@pytest.mark.parametrize("stored", [False, True], ids=["ram", "journal"])
+async def test_tags_that_came_after_a_message_had_left_the_window_count(stored: bool) -> None:
+    journal = RamJournal() if stored else None
+    memory = make_layered(long="messages", journal=journal, max_messages=1)
+    await memory.set_goal("goal")
+    await memory.update([Message.assistant(text, id=text) for text in "ab"])
+    await memory.tag("a", "secret")
+    tagged = {message.id: message.tags for message in await memory.turn()}
+    assert tagged["a"] == {"secret"}
+    assert await memory.forget(tags="secret") == 1
+    assert [message.content for message in await memory.messages()] == ["goal", "b"]
+
+
 async def test_what_is_pinned_is_not_quoted_besides() -> None:
     memory = LayeredMemory(WindowedMemory(max_messages=2), VectorMemory())
     await memory.update([Message.user("I love peanuts.", id="peanuts")])
@@ -395,6 +431,20 @@ async def test_what_is_being_handed_over_is_seen_meanwhile() -> None:
     await memory.update([Message.user(text) for text in "abc"])
     assert seen[0] == list("abc")
     assert await memory.count() == 3
+
+
+async def test_what_is_being_handed_over_stands_behind_an_older_goal() -> None:
+    seen: list[list[str]] = []
+
+    class Looking(MessagesMemory):
+        async def update(self, messages: list[Message]) -> None:
+            seen.append([message.content for message in await memory.messages()])
+            await super().update(messages)
+
+    memory = LayeredMemory(WindowedMemory(max_messages=2), Looking())
+    await memory.set_goal("goal")
+    await memory.update([Message.assistant(text) for text in "abc"])
+    assert seen == [["goal", *"abc"]]
 
 
 async def test_a_time_to_live_is_for_both() -> None:

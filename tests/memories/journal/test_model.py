@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from agent_brain.memories import (
@@ -72,6 +72,7 @@ CALLS = st.lists(
 
 @settings(max_examples=examples(100))
 @given(CALLS)
+@example([("acquire", "a"), ("delete", "a", None, False), ("append", "a", [], None, False)])
 def test_both_journals_do_the_same(calls: list[tuple[Any, ...]]) -> None:
     anyio.run(compare, calls)
 

@@ -104,6 +104,18 @@ def test_a_window_is_the_same_when_it_is_opened_again(trace, limits) -> None:
     None,
     0,
 )
+@example([*[Step("user", "")] * 7, Step("model", "", calls=1), *[Step("system", "")] * 3], 6, 60, 1)
+@example(
+    [
+        *[Step("user", "")] * 10,
+        Step("system", ""),
+        *[Step("system", "汉字" * 20)] * 2,
+        Step("model", "", calls=3),
+    ],
+    6,
+    184,
+    0,
+)
 def test_a_summary_leaves_whole_groups(trace, max_messages, max_tokens, failures) -> None:
     async def run() -> None:
         left = failures
@@ -121,13 +133,13 @@ def test_a_summary_leaves_whole_groups(trace, max_messages, max_tokens, failures
 
         async def check(told: list[Message]) -> None:
             shown, goal = await memory.context(), await memory.goal()
-            room = max_tokens
+            beside = 0
             if memory.summary:
                 [summary] = [m for m in shown if m.id == "summary"]
                 shown.remove(summary)
-                room = max_tokens and max_tokens - message_tokens(summary, count_tokens)
+                beside = message_tokens(summary, count_tokens)
             check_whole(shown, told)
-            check_budget(shown, told, goal, max_messages, room)
+            check_budget(shown, told, goal, max_messages, max_tokens, beside)
             assert {m.id for m in shown} >= {m.id for m in goal}
             summed = sum(int(n) for n in memory.summary.split(";") if n)
             assert summed + await memory.count() == len(told), "a message was lost"

@@ -101,9 +101,10 @@ def check_budget(
     goal: list[Message],
     max_messages: int | None,
     max_tokens: int | None,
+    beside: int = 0,
 ) -> None:
-    """Within the limits, unless everything left must stay."""
-    tokens = sum(message_tokens(message, count_tokens) for message in shown)
+    """Within the limits, with ``beside`` tokens of a summary, unless everything left must stay."""
+    tokens = beside + sum(message_tokens(message, count_tokens) for message in shown)
     much = max_messages is not None and len(shown) > max_messages
     dear = max_tokens is not None and tokens > max_tokens
     if not much and not dear:
