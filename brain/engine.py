@@ -558,16 +558,15 @@ class Engine:
     async def _stop(self, reason: StopReason) -> Node | None:
         """Stop the run; return the fallback state, if there is one and time is left."""
         self.reason = reason
-        if self._held and self.path:  # the end of a net inside is not the end of the run
+        fallback = None
+        if reason not in (StopReason.STOPPED, StopReason.PAUSED):  # open calls run on resume
+            await close_open_calls(self.memory, reason.clause)
+            if reason not in (StopReason.TIMEOUT, StopReason.BUDGET):
+                fallback = self.net.fallback
+        if self._held and (self.path or fallback is not None):  # the run does not end here
             await self.memory.checkpoint()
             self._held = False
-        if reason in (StopReason.STOPPED, StopReason.PAUSED):  # open calls run when it is resumed
-            return None
-        await close_open_calls(self.memory, reason.clause)
-        fallback = self.net.fallback
-        if fallback is None or reason in (StopReason.TIMEOUT, StopReason.BUDGET):
-            return None
-        return self.net.node(fallback)
+        return None if fallback is None else self.net.node(fallback)
 
     async def delegate(self, order: Delegate, *, part: bool = False) -> AsyncGenerator[Event, None]:
         """Run the nets of ``order``; the answer of a single one becomes the answer of the state."""
