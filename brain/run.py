@@ -269,7 +269,11 @@ class Run(AsyncResource, Generic[OutputT_co]):
         """
         memory, sources, interruption = self._plan.memory, self._plan.sources, self._interruption
         self._budget.started = anyio.current_time()
-        claim = self._claim = await Claim.take(memory)
+        try:
+            claim = self._claim = await Claim.take(memory)
+        except BaseException:
+            self.ended = True
+            raise
         self._plan.on_result(None)
         memory.deps = self._plan.deps
         set_run_work(claim.memories, self._memory_calls)
@@ -386,6 +390,7 @@ class Run(AsyncResource, Generic[OutputT_co]):
                 yield event
         finally:
             await events.aclose()
+            self.ended = True  # also if it had not begun
 
     async def _start(self) -> None:
         """Begin a turn with the goal, or continue the run in the memory.
