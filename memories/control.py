@@ -27,6 +27,9 @@ _OUTPUT = "?output"
 _SAID = "?said"
 """Behind the path of a net in ``Control.ended``: what it has said, and no message holds."""
 
+_UNSTORED = ("hint", "proposed", "uncounted", "asked", "has_new_output")
+"""What ``vars`` of a control may have besides its fields."""
+
 SUSPENDED = ("approval", "input", "paused", "sleeping")
 """Why a run has stopped that waits: it can be continued as it is."""
 
@@ -116,7 +119,8 @@ class Control(BaseModel, defer_build=True):
     results_cut: bool = False
     dry_run: bool = False
 
-    # What is not stored is not a field: a dict of 30 names does not share its table of them.
+    # What is not stored is not a field: a dict of 30 names does not share its table of them. A name
+    # that is added here is added to _UNSTORED too.
 
     @property
     def hint(self) -> str | None:
@@ -188,7 +192,7 @@ class Control(BaseModel, defer_build=True):
         What belongs to the session stays: ``session``, which tools are offered, shortened results.
         """
         registers = vars(self)
-        for name in ("hint", "uncounted", "asked", "has_new_output"):
+        for name in _UNSTORED:
             registers.pop(name, None)
         registers.update(_defaults_of_run(), run_id=run_id, status="running", state=state)
 
@@ -256,8 +260,10 @@ class Control(BaseModel, defer_build=True):
 
     def empty(self) -> None:
         """Remove the data of the run: output, scratch, calls and requests."""
-        self._drop_unstored()
-        vars(self).update(
+        registers = vars(self)
+        for name in _UNSTORED:
+            registers.pop(name, None)
+        registers.update(
             output=None,
             output_class=None,
             scratch=Scratch(),
@@ -321,7 +327,8 @@ class Control(BaseModel, defer_build=True):
         """
         vars(self)["moves"] += 1
         vars(self).update(error=error, human_requests=None, counted={})
-        self._drop_unstored()
+        for name in ("hint", "uncounted"):
+            vars(self).pop(name, None)
         inside = f"{path}/"
         made = vars(self).pop("has_new_output", False)
         for ended in [key for key in self.ended if key.startswith(inside)]:
@@ -417,10 +424,6 @@ class Control(BaseModel, defer_build=True):
                 self.spent = self.spent.plus(Spent(**more.as_data()))
         self.counted = dict(branches)
         self.uncounted.clear()
-
-    def _drop_unstored(self) -> None:
-        for name in ("hint", "uncounted"):
-            vars(self).pop(name, None)
 
     def counts(self) -> dict[str, Any]:
         """Return ``step`` and ``spent`` as data to store: without what branches store."""
