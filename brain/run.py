@@ -395,7 +395,8 @@ class Run(AsyncResource, Generic[OutputT_co]):
     async def _start(self) -> None:
         """Begin a turn with the goal, or continue the run in the memory.
 
-        A start that fails changes nothing in the memory.
+        A start that fails changes nothing in the memory, except that a run that was killed inside a
+        step may be back at the beginning of it.
         """
         plan, memory = self._plan, self._plan.memory
         if self._claim is not None:
@@ -403,18 +404,25 @@ class Run(AsyncResource, Generic[OutputT_co]):
         await memory.open()
         if plan.sources:
             await refresh(memory, plan.sources)
-        if memory.control.dry_run is not plan.dry_run:
-            memory.control.dry_run = plan.dry_run
         if self._goal is None and memory.control.status == "running":
+            await self._check_resumable(memory)
+            self._decisions.write(memory.control)  # raises if there are any
             await undo_half_a_step(memory)  # first: what hooks write is not part of it
-        if self._hooks is not None:
-            await self._tell_start(self._hooks)
-            self._memory_calls.start = self._observed_at
+        dry_run = memory.control.dry_run
+        if dry_run is not plan.dry_run:
+            memory.control.dry_run = plan.dry_run
         over = False
-        if self._goal is None:
-            over = await self._continue(memory)
-        else:
-            await self._begin_turn(memory, self._goal)
+        try:
+            if self._hooks is not None:
+                await self._tell_start(self._hooks)
+                self._memory_calls.start = self._observed_at
+            if self._goal is None:
+                over = await self._continue(memory)
+            else:
+                await self._begin_turn(memory, self._goal)
+        except BaseException:
+            memory.control.dry_run = dry_run
+            raise
         self._began = True
         self._budget.start(memory.control, Position(self.run_id, memory.control.step), memory)
         if self._hooks is not None:
@@ -466,8 +474,12 @@ class Run(AsyncResource, Generic[OutputT_co]):
         self._observation = Observation(RUN, hooks.run, request)
         await self._observation.begin()
 
-    async def _continue(self, memory: Memory) -> bool:
-        """Continue the run in ``memory``; return whether it had already ended."""
+    async def _check_resumable(self, memory: Memory) -> None:
+        """Check that ``memory`` holds a run that this net can continue.
+
+        Raises:
+            ResumeError: It does not.
+        """
         control = memory.control
         if control.run_id is None or control.state is None:
             raise _no_run(memory, "it was never started, or what it waited for was taken away")
@@ -483,9 +495,14 @@ class Run(AsyncResource, Generic[OutputT_co]):
                     "journal of its session, or in the memory object of the process that ran it. "
                     "Resume it there, or call run(task) to start another one"
                 )
+
+    async def _continue(self, memory: Memory) -> bool:
+        """Continue the run in ``memory``; return whether it had already ended."""
+        await self._check_resumable(memory)
+        control = memory.control
         before = control.model_copy(deep=True)
         self._decisions.write(control, memory.available_tools)
-        self.run_id = control.run_id
+        self.run_id = control.run_id or self.run_id
         if control.done and control.status != "running" and control.stop_reason not in CUT_SHORT:
             return True
         try:
