@@ -524,6 +524,9 @@ class Engine:
         else:
             calls = bool(self.memory.control.next_actions) and not following.on_enter
             with_next = calls and getattr(type(following.state).run, "begins_with_record", False)
+        if self._durable and not self.memory.control.branch:  # the time of a branch is the run's
+            now = anyio.current_time()
+            self.memory.control.spent.seconds = now - self.budget.started
         if self.record.report.said and not self.path and self._durable:
             await self._note_said()
         self._held = with_next and self._durable and not self._has_forked
