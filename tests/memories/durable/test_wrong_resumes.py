@@ -10,6 +10,7 @@ import pytest
 
 from agent_brain import Brain, Memory, Message, MessagesMemory, Net, ResumeError, State, tool
 from agent_brain.memories import RamJournal, session_key
+from agent_brain.nets import ParallelState
 from agent_brain.states import StreamItem
 from agent_brain.states.tool_round import ToolRound
 from agent_brain.testing import ScriptedLLM
@@ -41,6 +42,9 @@ class Pay(State):
         return None
 
 
+PAYING = Net({One.PAY: Pay()})
+
+
 class Shop:
     """A payment, and a run that is killed in it the first time."""
 
@@ -60,11 +64,9 @@ class Shop:
 
         self.journal, self.tools = journal, [pay]
 
-    async def killed(self) -> MessagesMemory:
+    async def killed(self, net: Net = PAYING) -> MessagesMemory:
         with pytest.raises(Killed):
-            await Brain(Net({One.PAY: Pay()}), MessagesMemory(self.tools, journal=self.journal)).run(
-                "go"
-            )
+            await Brain(net, MessagesMemory(self.tools, journal=self.journal)).run("go")
         memory = MessagesMemory(self.tools, journal=self.store)
         await memory.open()
         return memory
@@ -76,7 +78,7 @@ class Shop:
 
 WRONG: dict[str, tuple[Net, dict[str, Any]]] = {
     "another net": (Net({Another.ELSE: Pay()}), {}),
-    "decisions": (Net({One.PAY: Pay()}), {"approve": True}),
+    "decisions": (PAYING, {"approve": True}),
 }
 
 
@@ -90,7 +92,7 @@ async def test_a_refused_resume_changes_nothing(net: Net, options: dict[str, Any
     assert await shop.entries() == before
     assert await memory.messages() == said
     assert not memory.control.dry_run
-    assert (await Brain(Net({One.PAY: Pay()}), memory).resume()).stop_reason == "done"
+    assert (await Brain(PAYING, memory).resume()).stop_reason == "done"
 
 
 async def test_a_start_that_fails_leaves_a_memory_without_dry_runs() -> None:
@@ -104,8 +106,11 @@ async def test_a_start_that_fails_leaves_a_memory_without_dry_runs() -> None:
     assert not memory.control.dry_run
 
 
-async def test_a_killed_run_that_is_resumed_as_a_dry_run_calls_no_tools() -> None:
+@pytest.mark.parametrize("branches", [0, 2])
+async def test_a_killed_run_that_is_resumed_as_a_dry_run_calls_no_tools(branches: int) -> None:
+    net = Net({Another.ELSE: ParallelState([PAYING] * branches)}) if branches else PAYING
     shop = Shop()
-    memory = await shop.killed()
-    await Brain(Net({One.PAY: Pay()}), memory, dry_run=True).resume()
-    assert shop.paid == 1
+    memory = await shop.killed(net)
+    before = shop.paid
+    await Brain(net, memory, dry_run=True).resume()
+    assert shop.paid == before
