@@ -226,10 +226,12 @@ class StoredMemory(Retagged, Exported):
             await self._settle()
 
     async def _carry_out(self, change: Awaitable[T]) -> T:
-        """Await a change, and use what views have evicted then."""
+        """Await a change; use what views have evicted then, and report what has left them."""
         result = await change
         if self.store.evicted:
             await self._hand_over()
+        if self.store.log.leaving:
+            self._report_leaving()
         return result
 
     async def _hand_over(self) -> None:
