@@ -450,8 +450,9 @@ class StoredMemory(Retagged, Exported):
         """Drop what was written after the last step, and return to the state of it.
 
         What was deleted or forgotten since does not come back. What is known of calls that began
-        since stays, and so does what finished calls and other programs wrote. A shared session is
-        not rolled back.
+        since stays, and so does what finished calls and other programs wrote. Of ``scratch`` and
+        ``session``, what has changed while calls ran stays as it was when the last one was
+        recorded. A shared session is not rolled back.
         """
         if not self.durable:
             return
