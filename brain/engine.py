@@ -122,7 +122,6 @@ class Engine:
             others are recorded and not yielded.
         reason: Why it stopped; None before that. While it is set and the loop continues, the
             fallback state runs, to which no limit applies.
-        resumed: Whether the run was resumed: it may have had branches in this step.
         run_id: The ID of the run.
         sink: Takes the events of tool calls that nobody reads as they happen; None: they are read.
         steering: What is asked of a run that can be asked to stop.
@@ -146,7 +145,7 @@ class Engine:
     steering: Steering | None = None
     outer: Position = NOWHERE
     call_id: str = ""
-    resumed: bool = False
+    resumed: InitVar[bool] = False  # whether the run was
     pauses: bool = False
     asks: bool = True
     calls: InitVar[MemoryCalls | None] = None
@@ -164,20 +163,21 @@ class Engine:
     _durable: bool = field(init=False)
     _ends_steps: bool = field(init=False)  # there is something to do at their end
     _has_forked: bool = False  # a branch of this step has, or had, a memory of its own
+    _had_branches: bool = field(init=False)  # so may the next step: it was begun before
     _observation: Observation = UNOBSERVED  # of the hooks that observe states
     _pace: Pace | None = None
     _paraphrases: Paraphrases | None = None
     record: StepRecorder = field(init=False)
     _held: bool = False  # the last step is written with what comes next
 
-    def __post_init__(self, calls: MemoryCalls | None) -> None:
+    def __post_init__(self, resumed: bool, calls: MemoryCalls | None) -> None:
         memory, budget, stuck = self.memory, self.budget, self.stuck
         if stuck is not None and stuck.similar is not None:
             self._paraphrases = Paraphrases(stuck)
         self.record = StepRecorder(memory, budget, as_thoughts=self.as_thoughts, asks=self.asks)
         self._durable = memory.durable
-        self.resumed = self.resumed or memory.resumed
-        self._ends_steps = self._durable or self.resumed
+        self._had_branches = resumed or memory.resumed
+        self._ends_steps = self._durable or self._had_branches
         if self.hooks is not None:
             self._around = self.hooks.around
         if budget.limits.timeout is not None and self.reads is not True:
@@ -225,7 +225,8 @@ class Engine:
             if reached and not (reached in SPENDING and await node.state.costs_nothing(memory)):
                 node = await self._stop(reached)
                 continue
-            self._delegated, self._has_forked, self.resumed = None, self.resumed, False
+            self._delegated = None
+            self._has_forked, self._had_branches = self._had_branches, False
             place = self.run_id, step, node.name, self.path
             self.at = record.at = tuple.__new__(Position, place)  # half the time of Position(…)
             if record.used:
@@ -467,11 +468,13 @@ class Engine:
         failed = None if report.error is None else error_text(report.error)
         told = report.finished or report.said or report.thought or report.error
         known = None if self.over else self._paraphrases
+        # Before advance(), which drops the requests that are a part of the fingerprint.
         mark = await fingerprint(node.name, report, memory, known) if told and self.stuck else None
         if self.path:
             await self._advance_inside(node, name, failed)
         else:
             control.advance(name, left=node.name, error=failed)
+        # After it, as advance() would drop the hint that may be given here.
         verdict = None if mark is None or self.stuck is None else self.stuck.look(control, mark)
         if self._ends_steps:
             await self._write_step(following)
@@ -497,7 +500,7 @@ class Engine:
             return None
         self.record.report.unfinished = True
         following = await self._stop(reason)
-        self.resumed = self._has_forked  # the fallback state ends the step of the branches
+        self._had_branches = self._has_forked  # the fallback state ends the step of the branches
         name = None if following is None else following.name
         if self.reads is True:
             self.unwritten.append(StateExited(name, at=self.at))
