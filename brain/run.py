@@ -392,7 +392,7 @@ class Run(AsyncResource, Generic[OutputT_co]):
             await events.aclose()
             self.ended = True  # also if it had not begun
 
-    async def _start(self) -> None:
+    async def _start(self) -> None:  # noqa: C901 - in this order
         """Begin a turn with the goal, or continue the run in the memory.
 
         A start that fails changes nothing in the memory, except that a run that was killed inside a
@@ -404,10 +404,8 @@ class Run(AsyncResource, Generic[OutputT_co]):
         await memory.open()
         if plan.sources:
             await refresh(memory, plan.sources)
-        if self._goal is None and memory.control.status == "running":
-            await self._check_resumable(memory)
-            self._decisions.write(memory.control)  # raises if there are any
-            await undo_half_a_step(memory)  # first: what hooks write is not part of it
+        if self._goal is None:
+            await self._return_to_step(memory)  # first: what hooks write is not part of the rest
         dry_run = memory.control.dry_run
         if dry_run is not plan.dry_run:
             memory.control.dry_run = plan.dry_run
@@ -450,6 +448,17 @@ class Run(AsyncResource, Generic[OutputT_co]):
                 pauses=plan.pauses,
                 calls=self._memory_calls,
             )
+
+    async def _return_to_step(self, memory: Memory) -> None:
+        """Return to the last step of a run that was killed inside one, if it can continue here.
+
+        Raises:
+            ResumeError: It cannot; nothing has changed.
+        """
+        if memory.control.status == "running":
+            await self._check_resumable(memory)
+            self._decisions.write(memory.control)  # which it does not wait for
+            await undo_half_a_step(memory)
 
     async def _begin_turn(self, memory: Memory, goal: Message) -> None:
         control = memory.control
