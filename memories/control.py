@@ -53,7 +53,9 @@ class Control(BaseModel, defer_build=True):
     Attributes:
         run_id: The current run, or the last one.
         branch: The branch of the run that this memory belongs to; empty for the run's own memory.
-        status: Whether a run is in progress, waits for a person, or has ended.
+        status: Whether a run is in progress, or was when its process was killed; waits, for a
+            person, for a time or to be resumed after a pause; or has ended. ``"idle"`` before the
+            first.
         state: Name of the current or next state (a member's name in the net's Enum).
         step: Number of steps completed in this run, with those of its branches.
         moves: Number of steps completed on this memory in this run.
