@@ -285,6 +285,10 @@ class Engine:
                         break
             except BaseException as error:
                 if not await self._leave_hurt(node, stream, error):
+                    if self._held and isinstance(error, Exception) and not self.left:
+                        await self._write_held(error)
+                        while unwritten and not self._held:
+                            yield unwritten.pop(0)
                     raise
             else:
                 if UNYIELDED:
@@ -541,6 +545,12 @@ class Engine:
         if self._has_forked:
             await drop_branches(self.memory)
 
+    async def _write_held(self, error: BaseException | None = None) -> None:
+        """Write the last step, before anything else is told; not if its store has failed."""
+        if not isinstance(error, STORE_ERRORS):
+            await self.memory.checkpoint()
+            self._held = False
+
     async def _note_cycle(self, verdict: Verdict, following: Node) -> Node | None:
         """Report that the run repeats itself; return the next state."""
         self.unwritten.append(StuckDetected(*verdict, at=self.at))
@@ -570,8 +580,7 @@ class Engine:
             if reason not in (StopReason.TIMEOUT, StopReason.BUDGET):
                 fallback = self.net.fallback
         if self._held and (self.path or fallback is not None):  # the run does not end here
-            await self.memory.checkpoint()
-            self._held = False
+            await self._write_held()
         return None if fallback is None else self.net.node(fallback)
 
     async def delegate(self, order: Delegate, *, part: bool = False) -> AsyncGenerator[Event, None]:

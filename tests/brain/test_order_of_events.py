@@ -10,7 +10,7 @@ import pytest
 
 from agent_brain import Brain, Limits, Memory, Message, MessagesMemory, Net, State, tool
 from agent_brain.memories import RamJournal
-from agent_brain.states import ActionState
+from agent_brain.states import ActionState, Hook, ToolRequest
 from agent_brain.stuck import StuckPolicy
 from agent_brain.tools import Action
 
@@ -68,8 +68,15 @@ async def events_over(memory: Memory, options: dict[str, Any]) -> list[tuple[str
     }
     net = Net(states, fallback=Asking.FALL_BACK, allow=["no_exit"])
     brain = Brain(net, memory, **options)
+    found: list[tuple[str, str | None]] = []
+    await read(brain, found)
+    return found
+
+
+async def read(brain: Brain, found: list[tuple[str, str | None]]) -> None:
     async with brain.stream("go") as run:
-        return [(event.kind, event.at.state) async for event in run]
+        async for event in run:
+            found.append((event.kind, event.at.state))
 
 
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
@@ -78,3 +85,20 @@ async def test_a_fallback_state_is_entered_before_its_text(options: dict[str, An
     assert events == await events_over(MessagesMemory([look]), options)
     entered = events.index(("state_entered", "FALL_BACK"))
     assert entered < events.index(("text_delta", "FALL_BACK"))
+
+
+async def test_a_round_that_fails_at_once_is_told_before_the_failure() -> None:
+    class Guard(Hook):
+        def needs_approval(self, request: ToolRequest) -> bool:
+            raise ValueError("nobody knows")
+
+    async def events_of(memory: Memory) -> list[tuple[str, str | None]]:
+        states = {Asking.ASK: Ask(), Asking.ACT: ActionState()}
+        found: list[tuple[str, str | None]] = []
+        with pytest.raises(ValueError, match="nobody knows"):
+            await read(Brain(Net(states), memory, hooks=[Guard()]), found)
+        return found
+
+    expected = await events_of(MessagesMemory([look]))
+    assert ("state_entered", "ACT") in expected
+    assert await events_of(MessagesMemory([look], journal=RamJournal())) == expected
