@@ -286,8 +286,8 @@ class Engine:
             except BaseException as error:
                 if not await self._leave_hurt(node, stream, error):
                     if self._held and isinstance(error, Exception) and not self.left:
-                        await self._write_held(error)
-                        while unwritten and not self._held:
+                        written = await self._write_held(error)
+                        while written and unwritten:
                             yield unwritten.pop(0)
                     raise
             else:
@@ -545,11 +545,13 @@ class Engine:
         if self._has_forked:
             await drop_branches(self.memory)
 
-    async def _write_held(self, error: BaseException | None = None) -> None:
-        """Write the last step, before anything else is told; not if its store has failed."""
-        if not isinstance(error, STORE_ERRORS):
-            await self.memory.checkpoint()
-            self._held = False
+    async def _write_held(self, error: BaseException | None = None) -> bool:
+        """Write the last step, before anything else is told; return False if its store failed."""
+        if isinstance(error, STORE_ERRORS):
+            return False
+        await self.memory.checkpoint()
+        self._held = False
+        return True
 
     async def _note_cycle(self, verdict: Verdict, following: Node) -> Node | None:
         """Report that the run repeats itself; return the next state."""

@@ -315,7 +315,8 @@ class Run(AsyncResource, Generic[OutputT_co]):
         except BaseException as error:
             last = await self._ended_by(error)
             if last is not None:
-                yield last
+                for event in (*self._held_events(), last):
+                    yield event
             if not isinstance(last, RunFinished):
                 raise
         finally:
@@ -351,6 +352,12 @@ class Run(AsyncResource, Generic[OutputT_co]):
         await self._observation.end(self._result, cut=True)
         return self._finished_event() if interrupted or too_late else None
 
+    def _held_events(self) -> list[Event]:
+        """Return the events of steps that were written with the end of a run that was cut short."""
+        if self._engine is None or self._reads is not True or self._failed or self._store_failed:
+            return []
+        return self._engine.unwritten
+
     async def _load_models(self) -> None:
         """Load the models before the clock of the run starts, which may take seconds."""
         if self._plan.limits.timeout is not None:
@@ -383,7 +390,8 @@ class Run(AsyncResource, Generic[OutputT_co]):
                         interruption.scope.cancel()
                     event = await anext(events, None)
                 if interruption.scope.cancelled_caught:
-                    yield self._finished_event()
+                    for event in (*self._held_events(), self._finished_event()):
+                        yield event
                     return
                 if event is None:
                     return

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from enum import Enum
 from typing import Any, Literal
 
+import anyio
 import pytest
 
 from agent_brain import Brain, Limits, Memory, Message, MessagesMemory, Net, State, tool
@@ -98,6 +99,29 @@ async def test_a_round_that_fails_at_once_is_told_before_the_failure() -> None:
         with pytest.raises(ValueError, match="nobody knows"):
             await read(Brain(Net(states), memory, hooks=[Guard()]), found)
         return found
+
+    expected = await events_of(MessagesMemory([look]))
+    assert ("state_entered", "ACT") in expected
+    assert await events_of(MessagesMemory([look], journal=RamJournal())) == expected
+
+
+@pytest.mark.parametrize("timeout", [None, 5])
+async def test_a_step_is_told_to_its_end_before_a_cancelled_run(timeout: float | None) -> None:
+    class Cancels(Hook):
+        run: Any = None
+
+        async def needs_approval(self, request: ToolRequest) -> bool:
+            self.run.cancel()
+            await anyio.sleep_forever()
+            return True
+
+    async def events_of(memory: Memory) -> list[tuple[str, str | None]]:
+        hook = Cancels()
+        net = Net({Asking.ASK: Ask(), Asking.ACT: ActionState()})
+        brain = Brain(net, memory, hooks=[hook], limits=Limits(timeout=timeout))
+        async with brain.stream("go") as run:
+            hook.run = run
+            return [(event.kind, event.at.state) async for event in run]
 
     expected = await events_of(MessagesMemory([look]))
     assert ("state_entered", "ACT") in expected
