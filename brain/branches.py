@@ -284,6 +284,8 @@ class BranchRun:
             memory.control.resume()
         else:
             return memory.control
+        if memory.control.dry_run is not inner.budget.control.dry_run:  # as the run is continued
+            memory.control.dry_run = inner.budget.control.dry_run
         inner.budget = inner.budget.inside(outside, name, memory.control, self.branch.limits)
         inner.record.budget = inner.budget
         if memory.durable:

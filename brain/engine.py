@@ -122,7 +122,6 @@ class Engine:
             others are recorded and not yielded.
         reason: Why it stopped; None before that. While it is set and the loop continues, the
             fallback state runs, to which no limit applies.
-        resumed: Whether the run was resumed: it may have had branches in this step.
         run_id: The ID of the run.
         sink: Takes the events of tool calls that nobody reads as they happen; None: they are read.
         steering: What is asked of a run that can be asked to stop.
@@ -146,7 +145,7 @@ class Engine:
     steering: Steering | None = None
     outer: Position = NOWHERE
     call_id: str = ""
-    resumed: bool = False
+    resumed: InitVar[bool] = False  # whether the run was
     pauses: bool = False
     asks: bool = True
     calls: InitVar[MemoryCalls | None] = None
@@ -164,20 +163,21 @@ class Engine:
     _durable: bool = field(init=False)
     _ends_steps: bool = field(init=False)  # there is something to do at their end
     _has_forked: bool = False  # a branch of this step has, or had, a memory of its own
+    _had_branches: bool = field(init=False)  # so may the next step: it was begun before
     _observation: Observation = UNOBSERVED  # of the hooks that observe states
     _pace: Pace | None = None
     _paraphrases: Paraphrases | None = None
     record: StepRecorder = field(init=False)
     _held: bool = False  # the last step is written with what comes next
 
-    def __post_init__(self, calls: MemoryCalls | None) -> None:
+    def __post_init__(self, resumed: bool, calls: MemoryCalls | None) -> None:
         memory, budget, stuck = self.memory, self.budget, self.stuck
         if stuck is not None and stuck.similar is not None:
             self._paraphrases = Paraphrases(stuck)
         self.record = StepRecorder(memory, budget, as_thoughts=self.as_thoughts, asks=self.asks)
         self._durable = memory.durable
-        self.resumed = self.resumed or memory.resumed
-        self._ends_steps = self._durable or self.resumed
+        self._had_branches = resumed or memory.resumed
+        self._ends_steps = self._durable or self._had_branches
         if self.hooks is not None:
             self._around = self.hooks.around
         if budget.limits.timeout is not None and self.reads is not True:
@@ -225,7 +225,8 @@ class Engine:
             if reached and not (reached in SPENDING and await node.state.costs_nothing(memory)):
                 node = await self._stop(reached)
                 continue
-            self._delegated, self._has_forked, self.resumed = None, self.resumed, False
+            self._delegated = None
+            self._has_forked, self._had_branches = self._had_branches, False
             place = self.run_id, step, node.name, self.path
             self.at = record.at = tuple.__new__(Position, place)  # half the time of Position(…)
             if record.used:
@@ -284,6 +285,10 @@ class Engine:
                         break
             except BaseException as error:
                 if not await self._leave_hurt(node, stream, error):
+                    if self._held and isinstance(error, Exception) and not self.left:
+                        written = await self._write_held(error)
+                        while written and unwritten:
+                            yield unwritten.pop(0)
                     raise
             else:
                 if UNYIELDED:
@@ -467,11 +472,13 @@ class Engine:
         failed = None if report.error is None else error_text(report.error)
         told = report.finished or report.said or report.thought or report.error
         known = None if self.over else self._paraphrases
+        # Before advance(), which drops the requests that are a part of the fingerprint.
         mark = await fingerprint(node.name, report, memory, known) if told and self.stuck else None
         if self.path:
             await self._advance_inside(node, name, failed)
         else:
             control.advance(name, left=node.name, error=failed)
+        # After it, as advance() would drop the hint that may be given here.
         verdict = None if mark is None or self.stuck is None else self.stuck.look(control, mark)
         if self._ends_steps:
             await self._write_step(following)
@@ -497,7 +504,7 @@ class Engine:
             return None
         self.record.report.unfinished = True
         following = await self._stop(reason)
-        self.resumed = self._has_forked  # the fallback state ends the step of the branches
+        self._had_branches = self._has_forked  # the fallback state ends the step of the branches
         name = None if following is None else following.name
         if self.reads is True:
             self.unwritten.append(StateExited(name, at=self.at))
@@ -524,6 +531,9 @@ class Engine:
         else:
             calls = bool(self.memory.control.next_actions) and not following.on_enter
             with_next = calls and getattr(type(following.state).run, "begins_with_record", False)
+        if self._durable and not self.memory.control.branch:  # the time of a branch is the run's
+            now = anyio.current_time()
+            self.memory.control.spent.seconds = now - self.budget.started
         if self.record.report.said and not self.path and self._durable:
             await self._note_said()
         self._held = with_next and self._durable and not self._has_forked
@@ -534,6 +544,14 @@ class Engine:
             await self.memory.checkpoint()
         if self._has_forked:
             await drop_branches(self.memory)
+
+    async def _write_held(self, error: BaseException | None = None) -> bool:
+        """Write the last step, before anything else is told; return False if its store failed."""
+        if isinstance(error, STORE_ERRORS):
+            return False
+        await self.memory.checkpoint()
+        self._held = False
+        return True
 
     async def _note_cycle(self, verdict: Verdict, following: Node) -> Node | None:
         """Report that the run repeats itself; return the next state."""
@@ -558,16 +576,14 @@ class Engine:
     async def _stop(self, reason: StopReason) -> Node | None:
         """Stop the run; return the fallback state, if there is one and time is left."""
         self.reason = reason
-        if self._held and self.path:  # the end of a net inside is not the end of the run
-            await self.memory.checkpoint()
-            self._held = False
-        if reason in (StopReason.STOPPED, StopReason.PAUSED):  # open calls run when it is resumed
-            return None
-        await close_open_calls(self.memory, reason.clause)
-        fallback = self.net.fallback
-        if fallback is None or reason in (StopReason.TIMEOUT, StopReason.BUDGET):
-            return None
-        return self.net.node(fallback)
+        fallback = None
+        if reason not in (StopReason.STOPPED, StopReason.PAUSED):  # open calls run on resume
+            await close_open_calls(self.memory, reason.clause)
+            if reason not in (StopReason.TIMEOUT, StopReason.BUDGET):
+                fallback = self.net.fallback
+        if self._held and (self.path or fallback is not None):  # the run does not end here
+            await self._write_held()
+        return None if fallback is None else self.net.node(fallback)
 
     async def delegate(self, order: Delegate, *, part: bool = False) -> AsyncGenerator[Event, None]:
         """Run the nets of ``order``; the answer of a single one becomes the answer of the state."""

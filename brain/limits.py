@@ -12,7 +12,12 @@ from agent_brain.states.usage import Usage
 
 
 class StopReason(StrEnum):
-    """Why a run ended."""
+    """Why a run has stopped.
+
+    With ``APPROVAL``, ``INPUT``, ``SLEEPING`` and ``PAUSED`` it waits, and with ``STOPPED`` it was
+    asked to stop after a step: it continues as it is. With the others it has ended;
+    :meth:`Brain.resume` continues it unless its net has come to its end.
+    """
 
     DONE = "done"
     MAX_STEPS = "max_steps"

@@ -45,8 +45,10 @@ class StepReport:
         thought: Its thoughts, in pieces.
         finished: The tool calls that have finished.
         requested: Whether a model requested tool calls.
-        waits: What the run waits for, if it waits for a person.
-        cut: The limit that stopped an inner net, if one did.
+        waits: What the run waits for within the step, if it does: a person, a time, or to be
+            resumed after a pause.
+        cut: The limit that was reached within the step, if one was: it has refused a call, or
+            stopped an inner net.
         error: What the state raised, if the net has an edge for its errors.
         partial: What has come of the object of an output type, unless its text has come too.
         inner: The text of an inner net that was cut short, if it is that of the state.

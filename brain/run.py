@@ -268,7 +268,11 @@ class Run(AsyncResource, Generic[OutputT_co]):
         """
         memory, sources, interruption = self._plan.memory, self._plan.sources, self._interruption
         self._budget.started = anyio.current_time()
-        claim = self._claim = await Claim.take(memory)
+        try:
+            claim = self._claim = await Claim.take(memory)
+        except BaseException:
+            self.ended = True
+            raise
         self._plan.on_result(None)
         memory.deps = self._plan.deps
         set_run_work(claim.memories, self._memory_calls)
@@ -310,7 +314,8 @@ class Run(AsyncResource, Generic[OutputT_co]):
         except BaseException as error:
             last = await self._ended_by(error)
             if last is not None:
-                yield last
+                for event in (*self._held_events(), last):
+                    yield event
             if not isinstance(last, RunFinished):
                 raise
         finally:
@@ -346,6 +351,12 @@ class Run(AsyncResource, Generic[OutputT_co]):
         await self._observation.end(self._result, cut=True)
         return self._finished_event() if interrupted or too_late else None
 
+    def _held_events(self) -> list[Event]:
+        """Return the events of steps that were written with the end of a run that was cut short."""
+        if self._engine is None or self._reads is not True or self._failed or self._store_failed:
+            return []
+        return self._engine.unwritten
+
     async def _load_models(self) -> None:
         """Load the models before the clock of the run starts, which may take seconds."""
         if self._plan.limits.timeout is not None:
@@ -378,18 +389,21 @@ class Run(AsyncResource, Generic[OutputT_co]):
                         interruption.scope.cancel()
                     event = await anext(events, None)
                 if interruption.scope.cancelled_caught:
-                    yield self._finished_event()
+                    for event in (*self._held_events(), self._finished_event()):
+                        yield event
                     return
                 if event is None:
                     return
                 yield event
         finally:
             await events.aclose()
+            self.ended = True  # also if it had not begun
 
-    async def _start(self) -> None:
+    async def _start(self) -> None:  # noqa: C901 - in this order
         """Begin a turn with the goal, or continue the run in the memory.
 
-        A start that fails changes nothing in the memory.
+        A start that fails changes nothing in the memory, except that a run that was killed inside a
+        step may be back at the beginning of it.
         """
         plan, memory = self._plan, self._plan.memory
         if self._claim is not None:
@@ -397,18 +411,23 @@ class Run(AsyncResource, Generic[OutputT_co]):
         await memory.open()
         if plan.sources:
             await refresh(memory, plan.sources)
-        if memory.control.dry_run is not plan.dry_run:
-            memory.control.dry_run = plan.dry_run
-        if self._goal is None and memory.control.status == "running":
-            await undo_half_a_step(memory)  # first: what hooks write is not part of it
-        if self._hooks is not None:
-            await self._tell_start(self._hooks)
-            self._memory_calls.start = self._observed_at
-        over = False
         if self._goal is None:
-            over = await self._continue(memory)
-        else:
-            await self._begin_turn(memory, self._goal)
+            await self._return_to_step(memory)  # first: what hooks write is not part of the rest
+        dry_run = memory.control.dry_run
+        if dry_run is not plan.dry_run:
+            memory.control.dry_run = plan.dry_run
+        over = False
+        try:
+            if self._hooks is not None:
+                await self._tell_start(self._hooks)
+                self._memory_calls.start = self._observed_at
+            if self._goal is None:
+                over = await self._continue(memory)
+            else:
+                await self._begin_turn(memory, self._goal)
+        except BaseException:
+            memory.control.dry_run = dry_run
+            raise
         self._began = True
         self._budget.start(memory.control, Position(self.run_id, memory.control.step), memory)
         if self._hooks is not None:
@@ -437,6 +456,17 @@ class Run(AsyncResource, Generic[OutputT_co]):
                 calls=self._memory_calls,
             )
 
+    async def _return_to_step(self, memory: Memory) -> None:
+        """Return to the last step of a run that was killed inside one, if it can continue here.
+
+        Raises:
+            ResumeError: It cannot; nothing has changed.
+        """
+        if memory.control.status == "running":
+            await self._check_resumable(memory)
+            self._decisions.write(memory.control)  # which it does not wait for
+            await undo_half_a_step(memory)
+
     async def _begin_turn(self, memory: Memory, goal: Message) -> None:
         control = memory.control
         before: list[Message] = []
@@ -460,8 +490,12 @@ class Run(AsyncResource, Generic[OutputT_co]):
         self._observation = Observation(RUN, hooks.run, request)
         await self._observation.begin()
 
-    async def _continue(self, memory: Memory) -> bool:
-        """Continue the run in ``memory``; return whether it had already ended."""
+    async def _check_resumable(self, memory: Memory) -> None:
+        """Check that ``memory`` holds a run that this net can continue.
+
+        Raises:
+            ResumeError: It does not.
+        """
         control = memory.control
         if control.run_id is None or control.state is None:
             raise _no_run(memory, "it was never started, or what it waited for was taken away")
@@ -477,9 +511,14 @@ class Run(AsyncResource, Generic[OutputT_co]):
                     "journal of its session, or in the memory object of the process that ran it. "
                     "Resume it there, or call run(task) to start another one"
                 )
+
+    async def _continue(self, memory: Memory) -> bool:
+        """Continue the run in ``memory``; return whether it had already ended."""
+        await self._check_resumable(memory)
+        control = memory.control
         before = control.model_copy(deep=True)
         self._decisions.write(control, memory.available_tools)
-        self.run_id = control.run_id
+        self.run_id = control.run_id or self.run_id
         if control.done and control.status != "running" and control.stop_reason not in CUT_SHORT:
             return True
         try:

@@ -27,6 +27,9 @@ _OUTPUT = "?output"
 _SAID = "?said"
 """Behind the path of a net in ``Control.ended``: what it has said, and no message holds."""
 
+_UNSTORED = ("hint", "proposed", "uncounted", "asked", "has_new_output")
+"""What ``vars`` of a control may have besides its fields."""
+
 SUSPENDED = ("approval", "input", "paused", "sleeping")
 """Why a run has stopped that waits: it can be continued as it is."""
 
@@ -50,7 +53,9 @@ class Control(BaseModel, defer_build=True):
     Attributes:
         run_id: The current run, or the last one.
         branch: The branch of the run that this memory belongs to; empty for the run's own memory.
-        status: Whether a run is in progress, waits for a person, or has ended.
+        status: Whether a run is in progress, or was when its process was killed; waits, for a
+            person, for a time or to be resumed after a pause; or has ended. ``"idle"`` before the
+            first.
         state: Name of the current or next state (a member's name in the net's Enum).
         step: Number of steps completed in this run, with those of its branches.
         moves: Number of steps completed on this memory in this run.
@@ -116,7 +121,8 @@ class Control(BaseModel, defer_build=True):
     results_cut: bool = False
     dry_run: bool = False
 
-    # What is not stored is not a field: a dict of 30 names does not share its table of them.
+    # What is not stored is not a field: a dict of 30 names does not share its table of them. A name
+    # that is added here is added to _UNSTORED too.
 
     @property
     def hint(self) -> str | None:
@@ -188,7 +194,7 @@ class Control(BaseModel, defer_build=True):
         What belongs to the session stays: ``session``, which tools are offered, shortened results.
         """
         registers = vars(self)
-        for name in ("hint", "uncounted", "asked", "has_new_output"):
+        for name in _UNSTORED:
             registers.pop(name, None)
         registers.update(_defaults_of_run(), run_id=run_id, status="running", state=state)
 
@@ -256,8 +262,10 @@ class Control(BaseModel, defer_build=True):
 
     def empty(self) -> None:
         """Remove the data of the run: output, scratch, calls and requests."""
-        self._drop_unstored()
-        vars(self).update(
+        registers = vars(self)
+        for name in _UNSTORED:
+            registers.pop(name, None)
+        registers.update(
             output=None,
             output_class=None,
             scratch=Scratch(),
@@ -321,7 +329,8 @@ class Control(BaseModel, defer_build=True):
         """
         vars(self)["moves"] += 1
         vars(self).update(error=error, human_requests=None, counted={})
-        self._drop_unstored()
+        for name in ("hint", "uncounted"):
+            vars(self).pop(name, None)
         inside = f"{path}/"
         made = vars(self).pop("has_new_output", False)
         for ended in [key for key in self.ended if key.startswith(inside)]:
@@ -417,10 +426,6 @@ class Control(BaseModel, defer_build=True):
                 self.spent = self.spent.plus(Spent(**more.as_data()))
         self.counted = dict(branches)
         self.uncounted.clear()
-
-    def _drop_unstored(self) -> None:
-        for name in ("hint", "uncounted"):
-            vars(self).pop(name, None)
 
     def counts(self) -> dict[str, Any]:
         """Return ``step`` and ``spent`` as data to store: without what branches store."""

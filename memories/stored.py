@@ -226,10 +226,12 @@ class StoredMemory(Retagged, Exported):
             await self._settle()
 
     async def _carry_out(self, change: Awaitable[T]) -> T:
-        """Await a change, and use what views have evicted then."""
+        """Await a change; use what views have evicted then, and report what has left them."""
         result = await change
         if self.store.evicted:
             await self._hand_over()
+        if self.store.log.leaving:
+            self._report_leaving()
         return result
 
     async def _hand_over(self) -> None:
@@ -448,8 +450,9 @@ class StoredMemory(Retagged, Exported):
         """Drop what was written after the last step, and return to the state of it.
 
         What was deleted or forgotten since does not come back. What is known of calls that began
-        since stays, and so does what finished calls and other programs wrote. A shared session is
-        not rolled back.
+        since stays, and so does what finished calls and other programs wrote. Of ``scratch`` and
+        ``session``, what has changed while calls ran stays as it was when the last one was
+        recorded. A shared session is not rolled back.
         """
         if not self.durable:
             return

@@ -316,7 +316,7 @@ class Journal(AsyncResource):
                     break
             left = deadline - anyio.current_time()
             if left <= 0:
-                raise held(holder)
+                raise held_error(holder)
             await anyio.sleep(min(left, ASK_EVERY, max(holder.seconds, 0.01)))
 
     async def release(self, lease: Lease) -> None:
@@ -403,7 +403,7 @@ def damaged_session(session: str, journal: str, problem: str) -> JournalDamagedE
     )
 
 
-def held(holder: Lease) -> LeaseHeldError:
+def held_error(holder: Lease) -> LeaseHeldError:
     """Return the error of a writer while another runner has the lease."""
     return LeaseHeldError(
         f"{name_of(holder.session)} is in use by {holder.owner}, whose lease lasts another "

@@ -11,7 +11,14 @@ from typing import TypeAlias
 from anyio.lowlevel import checkpoint
 
 from agent_brain.memories.errors import JournalError
-from agent_brain.memories.journal.base import PAGE, Journal, SessionRecord, conflict, held, lost
+from agent_brain.memories.journal.base import (
+    PAGE,
+    Journal,
+    SessionRecord,
+    conflict,
+    held_error,
+    lost,
+)
 from agent_brain.memories.journal.checks import (
     as_list,
     check_reading,
@@ -90,7 +97,7 @@ class RamJournal(Journal):
         if lease is not None and lease is not holder and lease != holder:
             raise lost(lease)
         if lease is None and holder is not None:
-            raise held(holder)
+            raise held_error(holder)
         if expect is not None and expect != found:
             raise conflict(session, expect, found)
         if not lines:

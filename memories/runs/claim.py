@@ -75,12 +75,21 @@ class Claim:
             memory.reread()
 
     async def release(self) -> None:
-        """Give the leases back, and let the next run start."""
+        """Give the leases back, and let the next run start.
+
+        Raises:
+            Exception: What the first memory raised that could not give its lease back.
+        """
+        failed: Exception | None = None
         try:
-            if self._leased:
+            for memory in self._leased:
                 with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
-                    for memory in self._leased:
+                    try:
                         await memory.release()
+                    except Exception as error:
+                        failed = failed or error
+            if failed is not None:
+                raise failed
         finally:
             for memory in self.memories:
                 if memory.claim is self:

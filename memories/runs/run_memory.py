@@ -224,8 +224,9 @@ class RunMemory(ABC):
     ) -> None:
         """Start a turn and a run of it; built-in memories record all of it in one write.
 
-        The goal is set by :meth:`set_goal`, as a subclass has it. An :meth:`update` of a subclass
-        is called for the messages ahead of the goal, which is then a write of its own.
+        The goal is set by :meth:`set_goal`, as a subclass has it. Where a subclass has replaced it
+        or :meth:`update`, the messages ahead of the goal are added with ``update``, which is then a
+        write of its own.
 
         Args:
             goal: The goal of the turn.
@@ -491,9 +492,13 @@ def is_replaced(memory: type[Memory], method: str, now: object, by: str) -> bool
 
 
 def _adds_with_goal(kind: type[Memory]) -> bool:
-    """Return whether ``set_goal`` adds messages ahead of the goal as ``update`` does."""
-    return kind.begins_with_goal and not is_replaced(
-        kind, "update", kind.update, "begins_with_goal"
+    """Return whether ``set_goal`` adds messages ahead of the goal as ``update`` does.
+
+    One that a subclass has replaced may not.
+    """
+    return kind.begins_with_goal and not any(
+        is_replaced(kind, name, getattr(kind, name), "begins_with_goal")
+        for name in ("set_goal", "update")
     )
 
 

@@ -34,7 +34,7 @@ VERSIONS: Mapping[str, int] = MappingProxyType(
         "evicted": 1,
         "clear": 1,
         "step": 1,  # where the run stands: when it begins, after a step, when it waits or ends
-        "amend": 1,  # the state of the run, changed inside a step
+        "amend": 1,  # what the current step begins with, if it is repeated
         "call_begun": 1,
         "call_finished": 1,
         "part_finished": 1,  # the result of a part of a state, such as a branch

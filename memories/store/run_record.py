@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,12 +21,20 @@ if TYPE_CHECKING:
     from agent_brain.memories.store.store import MessageStore
 
 
+_NOTES = ("scratch", "session")  # the registers that states and tools write as they like
+_COUNTED = ("pending", "ended", "step", "spent", "counted")  # what entries of their own tell
+
+
 class RunRecord:
     """The state of a run as the entries of a session tell it.
 
     A step is one entry. What happens inside a step is appended in small entries: a call that has
     begun, its result, the result of a part of a state. They count until a step, or an amendment of
     one, no longer has the call or the part.
+
+    An amendment holds what a step that is repeated after a crash begins with: of ``scratch`` and
+    ``session`` what was there at its beginning, and what has changed while calls ran; none of the
+    calls that the step itself has requested.
 
     Attributes:
         at: Sequence number of the entry with the control, 0 if there is none.
@@ -45,6 +53,7 @@ class RunRecord:
         """Start without a run."""
         self.at = 0
         self.control: dict[str, Any] = {}
+        self._seen: dict[str, Any] = {}  # the whole control when it was last written or amended
         self.safe_at = 0
         # By register and key: what it has there, and the sequence numbers that tell so.
         self._noted: dict[str, dict[str, Any]] = {"pending": {}, "ended": {}}
@@ -88,12 +97,32 @@ class RunRecord:
         return [call for i, call in control.pending.items() if not self._has_call(i, call)]
 
     def has(self, control: Control) -> bool:
-        """Return whether the entries have ``control``, apart from new calls, parts and counts."""
+        """Return whether only calls, parts and counts are new since the last step or look."""
         if self._noted["pending"].keys() - control.pending.keys():
             return False
-        left_out = {"pending", "ended", "step", "spent", "counted"}
-        now = control.model_dump(mode="json", exclude=left_out)
-        return now.items() <= self.control.items()
+        now = control.model_dump(mode="json", exclude={*_COUNTED})
+        return now.items() <= self._seen.items()
+
+    def amended(self, control: Control, noted: Collection[str]) -> dict[str, Any] | None:
+        """Return what the step begins with if it is repeated; None if the entries have that.
+
+        Args:
+            control: The control.
+            noted: As for :meth:`reduced`.
+        """
+        now = self.reduced(control, noted)
+        seen, self._seen = self._seen, now
+        data, known = dict(now), self.control
+        still_open = {action["id"] for action in now["next_actions"]}
+        data["next_actions"] = [each for each in known["next_actions"] if each["id"] in still_open]
+        in_calls = any(call["result"] is None for call in self._whole("pending").values())
+        for name in _NOTES:
+            data[name] = dict(known[name])
+            if in_calls:
+                data[name] = _with_changes(data[name], seen[name], now[name])
+        removed = self._noted["pending"].keys() - control.pending.keys()
+        changed = any(data[name] != known.get(name) for name in data.keys() - {*_COUNTED})
+        return data if removed or changed else None
 
     def _has_call(self, call_id: str, call: Call) -> bool:
         known = self._noted["pending"].get(call_id)
@@ -119,6 +148,8 @@ class RunRecord:
             if self.at:
                 self.outdated.append(self.at)
             self.at, self.safe_at, self.control = seq, change.since or seq, dict(change.control)
+            if change.since is None or not self._seen:
+                self._seen = self.control
             for register, noted in self._noted.items():
                 for name in [*noted]:
                     if self.control[register].get(name, ...) is not None:
@@ -157,6 +188,14 @@ class RunRecord:
     def _whole(self, register: str) -> dict[str, Any]:
         known = self.control.get(register, {}).items()
         return {name: value for name, value in known if value is not None} | self._noted[register]
+
+
+def _with_changes(
+    values: dict[str, Any], before: Mapping[str, Any], now: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return ``values`` with what is different ``now`` from ``before``."""
+    values |= {name: value for name, value in now.items() if before.get(name, ...) != value}
+    return {name: value for name, value in values.items() if name in now or name not in before}
 
 
 def call_data(call: Call) -> dict[str, Any]:

@@ -349,8 +349,9 @@ class MessageStore:
                     notes.append(events.CallFinished(data, counts, run.written_by(call_id)))
             notes += [events.PartNoted(key, control.ended[key], counts) for key in parts]
             if run.at and not run.has(control):
-                noted = {call.action.id for call in unnoted}
-                notes.append(events.Checkpointed(run.reduced(control, noted), since=run.safe_at))
+                begins_with = run.amended(control, {call.action.id for call in unnoted})
+                if begins_with is not None:
+                    notes.append(events.Checkpointed(begins_with, since=run.safe_at))
             await self._change(session, notes)
 
     async def trace(self, calls: Iterable[RecordedCall]) -> None:

@@ -33,6 +33,7 @@ from agent_brain.states import (
     ContextCompacted,
     Event,
     FactsLearned,
+    FunctionState,
     MessagesRecalled,
     MessagesTrimmed,
     OtherEvent,
@@ -99,6 +100,21 @@ async def test_messages_that_leave_the_window_in_a_run_are_told_once_and_no_othe
         third = [each for e in told(await events_of(brain), MessagesTrimmed) for each in e.ids]
         assert len(third) == 2
         assert "before-8" not in third
+
+
+@pytest.mark.parametrize("stored", [False, True])
+async def test_what_a_kept_value_takes_the_place_of_is_told(stored: bool, tmp_path: Path) -> None:
+    async def keep(memory: Any) -> None:
+        await memory.keep("list", {"shown": "milk and bread, " * 30})
+
+    options: Any = {"journal": tmp_path / "a.db"} if stored else {}
+    async with WindowedMemory(max_tokens=150, **options) as memory:
+        await memory.update([Message.user(f"Talk {n} " * 8, id=f"talk-{n}") for n in range(3)])
+        events = await events_of(Brain(single(FunctionState(keep)), memory))
+        shown = {message.id for message in await memory.context()}
+    gone = [each for event in told(events, MessagesTrimmed) for each in event.ids]
+    assert gone
+    assert shown.isdisjoint(gone)
 
 
 async def test_what_left_a_window_before_the_session_was_opened_is_not_told(tmp_path: Path) -> None:

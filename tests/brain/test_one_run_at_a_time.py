@@ -46,6 +46,20 @@ async def test_a_memory_whose_lease_cannot_be_given_back_is_free() -> None:
     assert not memory.busy
 
 
+async def test_the_other_leases_are_given_back_if_one_cannot_be() -> None:
+    class Unreachable(WindowedMemory):
+        async def release(self) -> None:
+            raise OSError("the server is down")
+
+    long = MessagesMemory(journal=RamJournal(), session="long")
+    memory = LayeredMemory(Unreachable(journal=RamJournal()), long)
+    with pytest.raises(OSError, match="down"):
+        await brain(memory).run("go")
+    assert not memory.busy
+    async with MessagesMemory(journal=long.journal, session="long") as other:
+        assert (await brain(other).run("go")).answer == "It is."
+
+
 async def test_programs_that_take_turns_in_a_session_see_what_the_other_wrote() -> None:
     journal = RamJournal()
     one, other = (brain(MessagesMemory(journal=journal)) for _ in range(2))

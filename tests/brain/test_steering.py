@@ -19,7 +19,7 @@ from agent_brain import (
     react,
     tool,
 )
-from agent_brain.errors import BrainUseError
+from agent_brain.errors import BrainUseError, MemoryBusyError
 from agent_brain.memories import RamJournal, Role, WindowedMemory
 from agent_brain.nets import SubnetState
 from agent_brain.states import FunctionState
@@ -52,8 +52,8 @@ def doubling(n: int) -> list[Action]:
     return [Action(name="double", args={"n": n})]
 
 
-def asked(*answers: Any) -> Brain:
-    return Brain("react", tools=[double], llm=ScriptedLLM(list(answers)))
+def asked(*answers: Any, **options: Any) -> Brain:
+    return Brain("react", tools=[double], llm=ScriptedLLM(list(answers)), **options)
 
 
 async def contents(brain: Brain) -> list[str]:
@@ -204,11 +204,13 @@ async def test_cancelling_between_two_events_ends_the_run_at_the_next():
     assert run.result.stop_reason == "cancelled"
 
 
-async def test_a_run_can_be_cancelled_before_it_starts_and_leaves_nothing():
-    brain = asked("yes")
+@pytest.mark.parametrize("timeout", [None, 5])
+async def test_a_run_can_be_cancelled_before_it_starts_and_leaves_nothing(timeout: Any):
+    brain = asked("yes", limits=Limits(timeout=timeout))
     async with brain.stream("go") as run:
         run.cancel()
         kinds = [event.kind async for event in run]
+        assert run.ended
     assert kinds == ["run_finished"]
     assert await contents(brain) == []
     assert (await brain.run("again")).answer == "yes"
@@ -583,6 +585,15 @@ async def _cancel_at_the_failure(run: Any) -> None:
             run.cancel()
             with pytest.raises(BrainUseError, match="has ended"):
                 run.send("still there?")
+
+
+async def test_a_run_whose_memory_another_one_uses_has_ended():
+    brain = asked("yes", "yes")
+    async with brain.stream("go") as first, brain.stream("go too") as run:
+        await anext(aiter(first))
+        with pytest.raises(MemoryBusyError):
+            await anext(aiter(run))
+        assert run.ended
 
 
 async def test_a_run_that_was_closed_before_it_began_takes_no_messages():

@@ -37,3 +37,14 @@ def test_a_forgotten_call_is_not_open_any_more_and_nobody_is_asked_about_it() ->
     assert (control.next_actions, control.pending) == ([], {})
     assert control.human_requests is not None
     assert not control.human_requests.waiting
+
+
+def test_nothing_of_a_run_is_left_when_it_is_emptied_or_another_begins() -> None:
+    for end in (Control.empty, Control.abort, lambda control: control.begin("run_2", "ONE")):
+        control = Control()
+        control.asked, control.output, control.hint = {"OUTER/INNER/ask": 1}, 7, "Try again."
+        end(control)
+        control.advance_subnet("OUTER", None, "")
+        assert not control.asked
+        assert not control.has_output_of("OUTER")
+        assert control.hint is None

@@ -130,15 +130,28 @@ async def test_the_goal_and_the_beginning_of_the_run_are_one_write(
             assert (await Brain(react(ScriptedLLM(["No."])), again).resume()).answer == "No."
 
 
+class GoalsAsMessages(MessagesMemory):
+    """Keeps its goals otherwise than a built-in memory."""
+
+    async def set_goal(self, goal: str | Message) -> None:
+        await self.update([goal if isinstance(goal, Message) else Message.user(goal)])
+
+    async def goal(self) -> list[Message]:
+        return [m for m in await self.messages() if m.role == "user"][-1:]
+
+
+@pytest.mark.parametrize("over", [GoalsAsMessages, lambda: WrappingMemory(GoalsAsMessages())])
+async def test_a_goal_that_is_kept_otherwise_follows_the_results_of_open_calls(
+    over: Callable[[], Memory],
+) -> None:
+    memory = over()
+    await run(memory)
+    roles = [message.role.value for message in await memory.dump()]
+    assert roles == ["assistant", "tool", "user", "assistant"]
+
+
 async def test_a_goal_that_is_kept_otherwise_begins_a_run_too() -> None:
-    class Notes(MessagesMemory):
-        async def set_goal(self, goal: str | Message) -> None:
-            await self.update([goal if isinstance(goal, Message) else Message.user(goal)])
-
-        async def goal(self) -> list[Message]:
-            return [m for m in await self.messages() if m.role == "user"][-1:]
-
-    memory = Notes()
+    memory = GoalsAsMessages()
     result = await Brain(react(ScriptedLLM(["No."])), memory).run("Is it?")
     assert (result.answer, memory.control.run_id) == ("No.", result.run_id)
 

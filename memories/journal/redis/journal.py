@@ -16,7 +16,7 @@ from agent_brain.memories.journal.base import (
     conflict,
     damaged,
     damaged_session,
-    held,
+    held_error,
     lost,
 )
 from agent_brain.memories.journal.checks import check_timeout, ttl_milliseconds
@@ -133,7 +133,7 @@ class RedisJournal(ThreadedJournal):
             if answer[0] == b"lost" and lease is not None:
                 raise lost(lease)
             if answer[0] == b"held":
-                raise held(_holder(session, answer[2]))
+                raise held_error(_holder(session, answer[2]))
             if answer[0] == b"conflict":
                 raise conflict(session, expect or 0, answer[2])
             if answer[0] == b"ok":

@@ -16,7 +16,7 @@ from zlib import crc32
 
 from agent_brain.common.secrets import get_logger
 from agent_brain.memories.errors import JournalDamagedError, JournalError
-from agent_brain.memories.journal.base import conflict, damaged, held, lost
+from agent_brain.memories.journal.base import conflict, damaged, held_error, lost
 from agent_brain.memories.journal.entry import Line, Lines, checksum
 from agent_brain.memories.journal.lease import Lease
 from agent_brain.memories.journal.sql import sessions
@@ -191,7 +191,7 @@ def _check(key: Key, record: Record, expect: int | None, lease: Lease | None) ->
     if lease is not None and (holder is None or holder.token != lease.token):
         raise lost(lease)
     if lease is None and record.leased is not None:
-        raise held(record.leased)
+        raise held_error(record.leased)
     if expect is not None and expect != record.shown.last:
         raise conflict(key.text, expect, record.shown.last)
 

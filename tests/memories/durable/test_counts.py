@@ -7,13 +7,15 @@ from enum import Enum
 from itertools import count
 from typing import Any
 
+import anyio
 import pytest
 
-from agent_brain import Brain, Limits, Memory, Message, MessagesMemory, react, tool
+from agent_brain import Brain, Limits, Memory, Message, MessagesMemory, State, react, tool
 from agent_brain.memories import RamJournal
 from agent_brain.nets import Net, ParallelState
 from agent_brain.states import LLM, Usage
 from agent_brain.tools import Action
+from tests.support.clock import fake_clock
 from tests.support.journals import Killed, MortalJournal
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyncio"])]
@@ -100,3 +102,46 @@ async def test_limits_hold_although_the_run_is_killed_in_its_branches(limits: Li
             assert 7 - 3 < life.calls <= 7 + 2
         else:
             assert 9 <= result.usage.cost <= 9 + 2
+
+
+class Waiting(Enum):
+    FIRST = "first"
+    SECOND = "second"
+
+
+class Wait(State):
+    """Waits for a second."""
+
+    def __init__(self, then: Waiting | None, dies: MortalJournal | None = None) -> None:
+        self.then = then
+        self.dies = dies
+
+    async def run(self, memory: Memory) -> AsyncIterator[str]:
+        if self.dies is not None:
+            self.dies.die()
+            raise Killed
+        await anyio.sleep(1)
+        yield "waited"
+
+    async def next_state(self, memory: Memory) -> Waiting | None:
+        return self.then
+
+    def targets(self) -> tuple[Waiting | None]:
+        return (self.then,)
+
+
+async def test_the_time_before_a_kill_counts() -> None:
+    store = RamJournal()
+    journal = MortalJournal(store)
+
+    def brain(memory: Memory, dies: MortalJournal | None) -> Brain:
+        states = {Waiting.FIRST: Wait(Waiting.SECOND), Waiting.SECOND: Wait(None, dies)}
+        return Brain(Net(states), memory, limits=Limits(timeout=1.5))
+
+    with fake_clock():
+        with pytest.raises(Killed):
+            await brain(MessagesMemory(journal=journal), journal).run("go")
+        memory = MessagesMemory(journal=store)
+        result = await brain(memory, None).resume()
+    assert result.stop_reason == "timeout"
+    assert memory.control.spent.seconds == pytest.approx(1.5, abs=0.1)
