@@ -14,7 +14,7 @@ from agent_brain.common.text import clean_json
 from agent_brain.errors import BrainUseError, StepNotFoundError
 from agent_brain.memories.journal.entry import Entry
 from agent_brain.memories.sessions.copies import SessionCopy, copy_at
-from agent_brain.memories.store.events import MESSAGES
+from agent_brain.memories.store.events import MESSAGES, RECORDED_CALL
 from agent_brain.memories.store.many import in_thread_if_many
 from agent_brain.memories.store.session import Session as StoredSession
 from agent_brain.memories.store.session import entries_of
@@ -232,23 +232,33 @@ class _Editing:
         Raises:
             BrainUseError: A message is not among them, or would be empty.
         """
-        changed = [replace(entry, data=self._edited(entry.data)) for entry in entries]
+        changed = [
+            replace(entry, data=self._edited(entry.data, record=entry.kind == RECORDED_CALL))
+            for entry in entries
+        ]
         if unknown := [name for name in self._texts if name not in self._found]:
             raise BrainUseError(f"As of this step the session has no message {unknown[0]!r}")
         return changed
 
-    def _edited(self, value: Any) -> Any:
-        """Return data with the edits, which names changed messages by their new IDs."""
+    def _edited(self, value: Any, *, record: bool) -> Any:
+        """Return data with the edits, which names changed messages by their new IDs.
+
+        A record of what a model saw and said stays as it is, but for the IDs. So do arguments.
+        """
         if isinstance(value, str):
             return self._ids.get(value, value)
         if isinstance(value, list):
-            return [self._edited(item) for item in value]
+            return [self._edited(item, record=record) for item in value]
         if not isinstance(value, dict):
             return value
         data = {
-            self._ids.get(name, name): item if name == "content" else self._edited(item)
+            self._ids.get(name, name): (
+                item if name in ("content", "args") else self._edited(item, record=record)
+            )
             for name, item in value.items()
         }
+        if record:
+            return data
         known = str(value.get("id"))
         if "role" in value and known in self._texts:
             text = self._texts[known]

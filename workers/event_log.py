@@ -159,7 +159,8 @@ class RunLog:
         Raises:
             LeaseLostError: Another worker has continued the run.
         """
-        await self._append(self._take())
+        if self._waiting:  # a start is stored with its first event, which names what is undone
+            await self._append(self._take())
 
     async def end(self, part: int, outcome: Outcome) -> None:
         """Store what waits and what a part of the run came to, in one write.

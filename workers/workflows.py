@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -229,7 +230,10 @@ class Workflows:
         """Enqueue a part; return whether there was none of its ID."""
         from dbos import error as dbos_errors
 
-        about = {"since": part.since, "wakes": part.wakes, "asks": part.asks}
+        since = part.since
+        if since is None and not self.searchable:  # SQLite, where DBOS counts whole seconds
+            since = int(time.time() * 1000)
+        about = {"since": since, "wakes": part.wakes, "asks": part.asks}
         attributes = {name: value for name, value in about.items() if value}
         options: dict[str, Any] = {
             "workflow_name": RUN,

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agent_brain import Brain, MessagesMemory, Net
+from agent_brain import Brain, MessagesMemory, Net, tool
 from agent_brain.demo import DemoLLM
 from agent_brain.errors import BrainUseError, SessionNotFoundError
 from agent_brain.memories import RamJournal, SQLiteJournal
@@ -18,10 +18,17 @@ from agent_brain.memories.journal.entry import Entry
 from agent_brain.nets import MapState, react
 from agent_brain.serving import Origin, Session, Sessions
 from agent_brain.testing import ScriptedLLM
+from agent_brain.tools import Action
 from tests.memories.vector.support import WordsEmbedder
 from tests.serving.models import EchoLLM
 
 pytestmark = pytest.mark.anyio
+
+
+@tool(requires_approval=True)
+def pay(euros: int, note: dict[str, Any]) -> str:
+    """Pay."""
+    return f"paid {euros}: {note}"
 
 
 async def ask(session: Session, task: str) -> str:
@@ -163,3 +170,40 @@ async def test_sessions_tell_whether_they_keep_steps(tmp_path: Path) -> None:
     async with Sessions(Brain(), journal=tmp_path / "j.db") as sessions:
         assert sessions.keeps_steps
     assert not Sessions(Brain()).keeps_steps
+
+
+@asynccontextmanager
+async def paid_otherwise() -> AsyncIterator[Session]:
+    """Yield a copy in which another question was asked, and another sum is to be paid."""
+    calls = [
+        Action(name="pay", args={"euros": 5, "note": {}}, id="call_1"),
+        Action(name="pay", args={"euros": 6, "note": {"id": "call_1", "args": {}}}, id="call_2"),
+    ]
+    brain = Brain(llm=ScriptedLLM([calls, "Done."]), tools=[pay], trace=True)
+    async with Sessions(brain, journal=RamJournal()) as sessions:
+        async with sessions.use("one", user="ann") as session:
+            await ask(session, "Before")
+            last = (await session.memory.steps())[-1].number  # type: ignore[attr-defined]
+            goal = (await session.memory.goal())[0].id
+        args = {"euros": 50, "note": {}}
+        edits: Any = {"messages": {goal: "After"}, "calls": {"call_1": args}}
+        copy = await sessions.fork("one", last, user="ann", **edits)
+        async with sessions.use(copy.id, user="ann") as session:
+            yield session
+
+
+async def test_arguments_that_look_like_a_call_are_copied_as_they_are():
+    async with paid_otherwise() as session:
+        async with session.stream_resume(approve=True) as run:
+            async for _ in run:
+                pass
+        results = [text for text in await said(session) if text.startswith("paid")]
+    assert results == ["paid 50: {}", "paid 6: {'id': 'call_1', 'args': {}}"]
+
+
+async def test_what_a_model_saw_before_the_copy_is_not_edited():
+    async with paid_otherwise() as session:
+        assert "After" in [m.content for m in await session.memory.goal()]
+        (call,) = await session.memory.model_calls()  # type: ignore[attr-defined]
+    assert [m.content for m in call.messages if m.role == "user"] == ["Before"]
+    assert [action.args["euros"] for action in call.actions] == [5, 6]

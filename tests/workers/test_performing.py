@@ -135,6 +135,24 @@ async def test_a_run_that_is_killed_twice_is_continued() -> None:
             assert problems_of_events(await events_of(work.journal)) == [], (first, second)
 
 
+async def test_readers_are_told_what_a_repeated_step_undoes() -> None:
+    told = 0
+    for at in range(2, 14):
+        work = Work()
+        await work.perform((at, True))
+        rows = await work.journal.rows(log_key(PART.id, PART.tenant))
+        known = read_rows(rows, 0)
+        await work.perform()
+
+        more = await work.journal.rows(log_key(PART.id, PART.tenant), rows.seqs[-1])
+        news = read_rows(more, known[-1].number if known else 0)
+        undone = {n for event in news for numbers in event.undone for n in numbers}
+        counting = {event.number for event in await events_of(work.journal)}
+        assert undone == {event.number for event in known} - counting, at
+        told += len(undone)
+    assert told
+
+
 async def test_a_part_that_has_ended_is_not_done_again() -> None:
     work = Work()
     first = await work.perform()

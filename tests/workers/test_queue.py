@@ -96,6 +96,22 @@ async def test_runs_are_done_on_one_machine_and_on_schedule(tmp_path: Path) -> N
         assert len({info.id for info in infos}) == len({info.session for info in infos})
 
 
+async def test_runs_of_a_session_keep_the_order_of_submission_whatever_their_ids(
+    tmp_path: Path,
+) -> None:
+    async with working(make_queue(tmp_path)) as client:
+        runs = [
+            await client.submit("clerk", f"Task {name} pause 0", session="42", id=name)
+            for name in "ba"
+        ]
+        for run in runs:
+            await run.result()
+
+    async with MessagesMemory(journal=str(tmp_path / "app.db"), session="42") as memory:
+        said = [m.content for m in await memory.context() if m.role == "user"]
+    assert said == ["Task b pause 0", "Task a pause 0"]
+
+
 async def test_a_call_of_a_tool_that_the_net_brings_is_approved(tmp_path: Path) -> None:
     brain = Brain(react(Clerk(), tools=[note, charge]), "windowed")
     async with working(RunQueue(tmp_path / "app.db", {"clerk": brain}, poll=0.05)) as client:

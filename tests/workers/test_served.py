@@ -224,3 +224,19 @@ async def test_another_server_streams_the_run_to_the_ai_sdk(tmp_path: Path) -> N
     ]
     assert parts[0]["messageMetadata"]["runId"] == run.run_id
     assert parts[-1]["messageMetadata"]["stopReason"] == "approval"
+
+
+async def test_responses_of_openai_are_continued_and_fetched(tmp_path: Path) -> None:
+    queue = make_queue(tmp_path)
+    async with working(queue), queue.sessions("clerk") as sessions:
+        app = make_app(sessions, user="ann_b")
+        async with AsyncClient(transport=ASGITransport(app), base_url="http://agent") as http:
+            body = {"model": "agent-brain", "input": "Work pause 0"}
+            first = (await http.post("/v1/responses", json=body)).json()
+            again = {**body, "previous_response_id": first["id"]}
+            second = await http.post("/v1/responses", json=again)
+            fetched = await http.get(f"/v1/responses/{first['id']}")
+
+    assert (second.status_code, second.json().get("status")) == (200, "completed")
+    assert second.json()["agent_brain"]["session"] == first["agent_brain"]["session"]
+    assert fetched.json().get("status") == "completed"

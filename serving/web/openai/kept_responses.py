@@ -60,7 +60,7 @@ def new_response_id(session: Session | None = None, run: SessionRun | None = Non
     goes_on = run.recorded is not None  # one that has waited
     run_id = session.memory.control.run_id if goes_on else run.run_id
     after = "x" if session.kept is None else session.kept.last
-    return f"{token}_{after}_{(run_id or '').removeprefix('run_')}_{session.id}"
+    return f"{token}_{after}_{_written(run_id or '')}_{session.id}"
 
 
 def read_response_id(response_id: str) -> ResponseName | None:
@@ -68,7 +68,22 @@ def read_response_id(response_id: str) -> ResponseName | None:
     if (match := _ID.fullmatch(response_id)) is None:
         return None
     after = None if match["after"] == "x" else int(match["after"])
-    return ResponseName(match["session"], f"run_{match['run']}", after)
+    return ResponseName(match["session"], _read(match["run"]), after)
+
+
+def _written(run_id: str) -> str:
+    """Return the ID of a run without underscores: those of queues may have any characters."""
+    name = run_id.removeprefix("run_")
+    return name if run_id == f"run_{name}" and "_" not in name else f"-{run_id.encode().hex()}"
+
+
+def _read(written: str) -> str:
+    if not written.startswith("-"):
+        return f"run_{written}"
+    try:
+        return bytes.fromhex(written[1:]).decode()
+    except ValueError:  # somebody else has made it: there is no such run
+        return ""
 
 
 @dataclass(frozen=True, slots=True)
