@@ -649,7 +649,7 @@ class StoredMemory(Retagged, Exported):
         self, journal: JournalLike | None, session: str, tenant: str | None, **options: Any
     ) -> Self:
         """Return an empty memory with the same tools and options."""
-        copied = copy.copy(self)
+        copied = self._shallow_copy()
         for name, value in [*vars(copied).items()]:
             if type(value) in (dict, list, set):  # the tools, and what a class of one's own holds
                 setattr(copied, name, value.copy())

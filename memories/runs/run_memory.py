@@ -456,9 +456,18 @@ class RunMemory(ABC):
         of_copy = {name: value for name, value in fields.items() if name not in _OF_THIS_OBJECT}
         return (of_copy, *slots) if slots else of_copy
 
+    def _shallow_copy(self) -> Self:
+        """Return a shallow copy, without what belongs to this object."""
+        copied = copy.copy(self)
+        for name in _OF_THIS_OBJECT:  # a __getstate__ of a subclass may not leave it out
+            vars(copied).pop(name, None)
+        return copied
+
     def _deep_copy(self, *replaced: tuple[object, object]) -> Self:
         """Return a deep copy, with other objects in place of some."""
-        memo = {id(old): new for old, new in replaced}
+        memo: dict[int, object] = {id(old): new for old, new in replaced}
+        own = vars(self)  # a __getstate__ of a subclass may not leave it out
+        memo |= {id(own[name]): None for name in _OF_THIS_OBJECT if name in own}
         try:
             copied = copy.deepcopy(self, memo)
             set_run_work(family(_whole(copied)), None)
