@@ -211,7 +211,7 @@ class DurableMemory(Retagged, WrappingMemory):
         """Start a turn."""
         goal = as_message(goal)
         begins = self._record._beginning
-        before = () if begins is None else checked_messages(begins.before)
+        before = () if begins is None else begins.before
         await self._add("set_goal()", before, goal, lambda: self._record.set_goal(goal))
 
     async def update(self, messages: list[Message]) -> list[str] | Any:

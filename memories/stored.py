@@ -244,9 +244,7 @@ class StoredMemory(Retagged, Exported):
             await self._write("set_goal()")
         goal = as_message(goal)
         beginning, self._beginning = self._beginning, None
-        messages = [goal]
-        if beginning is not None and beginning.before:
-            messages = [*checked_messages(beginning.before), goal]
+        messages = [goal] if beginning is None else [*beginning.before, goal]
         if session is None:
             note_turn(store, self.control, goal)
             store.set_goal(goal.id)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias, cast
 from agent_brain.common.errors import FinalError
 from agent_brain.memories.control import Control
 from agent_brain.memories.errors import MemoryUseError
-from agent_brain.memories.message import Message
+from agent_brain.memories.message import Message, checked_messages
 from agent_brain.memories.runs.claim import Claim
 from agent_brain.memories.runs.counts import Counts
 from agent_brain.memories.runs.turns import (
@@ -238,6 +238,7 @@ class RunMemory(ABC):
             MemoryUseError: Something in ``before`` is not a message.
             SessionConflictError: Another memory has written to the session; nothing has changed.
         """
+        before = checked_messages(before)
         memory = inner = cast("Memory", self)
         chain = [memory]
         while inner.wrapped:

@@ -12,6 +12,7 @@ from agent_brain import Brain, Memory, MessagesMemory, react
 from agent_brain.memories import (
     DurableMemory,
     LayeredMemory,
+    MemoryUseError,
     Message,
     SQLiteJournal,
     SummaryMemory,
@@ -187,3 +188,11 @@ async def test_a_copy_is_free_in_a_run_of_a_memory_that_says_what_is_pickled_of_
     llm = ScriptedLLM([Action(name="look", args={}), "Done."])
     await Brain(react(llm), memory, [look]).run("Look.")
     assert answers == ["Inside."]
+
+
+@pytest.mark.parametrize("name", MEMORIES)
+async def test_what_is_no_message_is_refused_before_a_subclass_gets_it(name: str) -> None:
+    memory = MEMORIES[name]()
+    with pytest.raises(MemoryUseError, match="is not one"):
+        await memory.begin(Message.user("goal"), "run", "START", before=["x"])  # type: ignore[list-item]
+    assert await memory.goal() == []
