@@ -256,7 +256,8 @@ class LayeredMemory(Retagged, WrappingMemory):
             said = [m for m in others if m.role is not Role.SYSTEM and m.content.strip()]
             block = self._quoted([m for m in said if self._is_quoted(m)])
         if stays:
-            stays |= {message.id for message in recent}
+            if not recalls:  # else the long-term memory shows only some of them
+                stays |= {message.id for message in recent}
             recent = await self._merged([m for m in earlier if m.id in stays], recent)
         return behind_rules(block, recent)
 
