@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Self, TypeVar, Unpack, cast
@@ -212,7 +211,7 @@ class DurableMemory(Retagged, WrappingMemory):
         """Start a turn."""
         goal = as_message(goal)
         begins = self._record._beginning
-        before = () if begins is None else checked_messages(begins.before)
+        before = () if begins is None else begins.before
         await self._add("set_goal()", before, goal, lambda: self._record.set_goal(goal))
 
     async def update(self, messages: list[Message]) -> list[str] | Any:
@@ -408,7 +407,7 @@ class DurableMemory(Retagged, WrappingMemory):
 
     def _over_record(self, record: StoredMemory) -> Self:
         """Return a copy of this memory over a copy of its session."""
-        copied = copy.copy(self)
+        copied = self._shallow_copy()
         copied.inner = copied._record = record
         copied.available_tools = record.available_tools
         copied.resumed, copied.lasting = record.resumed, record.lasting

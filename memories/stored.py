@@ -246,9 +246,7 @@ class StoredMemory(Retagged, Exported):
             await self._write("set_goal()")
         goal = as_message(goal)
         beginning, self._beginning = self._beginning, None
-        messages = [goal]
-        if beginning is not None and beginning.before:
-            messages = [*checked_messages(beginning.before), goal]
+        messages = [goal] if beginning is None else [*beginning.before, goal]
         if session is None:
             note_turn(store, self.control, goal)
             store.set_goal(goal.id)
@@ -652,7 +650,7 @@ class StoredMemory(Retagged, Exported):
         self, journal: JournalLike | None, session: str, tenant: str | None, **options: Any
     ) -> Self:
         """Return an empty memory with the same tools and options."""
-        copied = copy.copy(self)
+        copied = self._shallow_copy()
         for name, value in [*vars(copied).items()]:
             if type(value) in (dict, list, set):  # the tools, and what a class of one's own holds
                 setattr(copied, name, value.copy())

@@ -167,7 +167,8 @@ class SummaryMemory(StoredMemory):
         if not self.summary:
             return None
         if self._shown[0] is not state:
-            message = summary_message(self, INTRODUCTION + self.summary, state["at"])
+            at = state.get("at") or self.store.clock().isoformat()  # it may be from elsewhere
+            message = summary_message(self, INTRODUCTION + self.summary, at)
             # the IDs may be many, and need no validation
             message = message.model_copy(update={"metadata": {"summarised": self.summarised}})
             self._shown = state, message

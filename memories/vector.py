@@ -38,6 +38,7 @@ from agent_brain.memories.runs.work import EMBEDDING
 from agent_brain.memories.store.checks import whole_number
 from agent_brain.memories.store.filters import Keep, Query, Where, checked_text
 from agent_brain.memories.store.session import read_session_key
+from agent_brain.memories.store.snapshot import Snapshot
 from agent_brain.memories.stored import StoredMemory
 from agent_brain.memories.vectors.chroma_folder import make_store
 from agent_brain.memories.vectors.vectors import Vectors
@@ -192,6 +193,21 @@ class VectorMemory(StoredMemory):
         self._indexed.rest_if_large()
         if self._indexed.behind or self._vectors.waiting:
             await self._catch_up(embed=self.run_work is None)
+
+    async def set_goal(self, goal: str | Message) -> None:
+        """Start a turn; the goal is embedded when something is recalled or added next.
+
+        Raises:
+            EmbedderMismatchError: The session was embedded by another model; nothing was written.
+            VectorStoreError: The store of vectors cannot be reached; nothing was written.
+        """
+        await self._get_ready()
+        await super().set_goal(goal)
+
+    async def restore(self, snapshot: Snapshot) -> None:
+        """Replace everything by what ``snapshot`` holds; it raises what :meth:`set_goal` does."""
+        await self._get_ready()
+        await super().restore(snapshot)
 
     async def update(self, messages: list[Message]) -> list[str] | Any:
         """Add ``messages``, all or none; when it returns they can be found.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias, cast
 from agent_brain.common.errors import FinalError
 from agent_brain.memories.control import Control
 from agent_brain.memories.errors import MemoryUseError
-from agent_brain.memories.message import Message
+from agent_brain.memories.message import Message, checked_messages
 from agent_brain.memories.runs.claim import Claim
 from agent_brain.memories.runs.counts import Counts
 from agent_brain.memories.runs.turns import (
@@ -239,6 +239,7 @@ class RunMemory(ABC):
             MemoryUseError: Something in ``before`` is not a message.
             SessionConflictError: Another memory has written to the session; nothing has changed.
         """
+        before = checked_messages(before)
         memory = inner = cast("Memory", self)
         chain = [memory]
         while inner.wrapped:
@@ -457,9 +458,18 @@ class RunMemory(ABC):
         of_copy = {name: each for name, each in fields.items() if name not in _OF_THIS_OBJECT}
         return (of_copy, *slots) if slots else of_copy
 
+    def _shallow_copy(self) -> Self:
+        """Return a shallow copy, without what belongs to this object."""
+        copied = copy.copy(self)
+        for name in _OF_THIS_OBJECT:  # a __getstate__ of a subclass may not leave it out
+            vars(copied).pop(name, None)
+        return copied
+
     def _deep_copy(self, *replaced: tuple[object, object]) -> Self:
         """Return a deep copy, with other objects in place of some."""
-        memo = {id(old): new for old, new in replaced}
+        memo: dict[int, object] = {id(old): new for old, new in replaced}
+        own = vars(self)  # a __getstate__ of a subclass may not leave it out
+        memo |= {id(own[name]): None for name in _OF_THIS_OBJECT if name in own}
         try:
             copied = copy.deepcopy(self, memo)
             set_run_work(family(_whole(copied)), None)

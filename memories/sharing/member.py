@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -183,7 +182,7 @@ class MemberMemory(WrappingMemory):
         copied = await copy_of(self.inner, copying)
         if not isinstance(copying, AsOf):
             return copied
-        earlier = copy.copy(self)
+        earlier = self._shallow_copy()
         earlier.inner = copied
         return earlier
 

@@ -180,7 +180,7 @@ class Window(View):
         self._begin()
         failed: Exception | None = None
         for message in messages:
-            self.add([message])
+            Window.add(self, [message])  # a subclass is told of new messages only
             try:
                 self.shorten_newest()
             except Exception as error:  # of the counter: all must be here before it is raised

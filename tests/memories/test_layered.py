@@ -525,3 +525,22 @@ async def test_a_copy_of_a_conversation_without_a_name_knows_its_own_messages() 
         block = (await each.context())[0].content
         assert "My cat is Tom" in block
         assert "another one" not in block
+
+
+async def test_a_pinned_message_of_long_ago_leaves_the_recent_ones_in_order() -> None:
+    journal = RamJournal()
+
+    def opened() -> LayeredMemory:
+        long = VectorMemory(recent=1, journal=journal, session="user", shared=True)
+        short = WindowedMemory(max_messages=4, journal=journal, session="chat")
+        return LayeredMemory(short, long, keeps="user")
+
+    memory = opened()
+    await memory.update([Message.user("old", id="old")])
+    for text in ("a", "b", "c", "d", "e"):
+        role = Message.assistant if text in "abc" else Message.user
+        await memory.update([role(text, id=text)])
+    await memory.pin("old")
+    await memory.aclose()
+    memory = opened()
+    assert [message.id for message in await memory.context()] == ["old", "b", "c", "d", "e"]

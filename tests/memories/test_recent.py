@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -38,3 +39,25 @@ async def test_the_goal_system_and_pinned_messages_stay() -> None:
     kept = ["Be brief.", "My name is Ann.", "What is 17 times 23?"]
     assert shown == [*kept, "6", "7", "8"]
     assert (await memory.context())[0].role is Role.SYSTEM
+
+
+class Heard(Recent):
+    """Remembers what it was told of."""
+
+    def reset(self) -> None:
+        super().reset()
+        self.heard: list[str] = []
+
+    def add(self, messages: Sequence[Message]) -> None:
+        super().add(messages)
+        self.heard += [message.content for message in messages]
+
+
+async def test_a_subclass_is_told_of_each_message_once() -> None:
+    view = Heard(3)
+    memory = StoredMemory(views=[view])
+    ids = await memory.update([Message.user(str(number)) for number in range(5)])
+    await memory.pin(ids[0])
+    await memory.delete(ids[4])
+    assert [message.content for message in await memory.context()] == ["0", "3"]
+    assert view.heard == ["0", "1", "2", "3", "4"]

@@ -12,6 +12,7 @@ from agent_brain import Brain, Memory, MessagesMemory, react
 from agent_brain.memories import (
     DurableMemory,
     LayeredMemory,
+    MemoryUseError,
     Message,
     SQLiteJournal,
     SummaryMemory,
@@ -177,3 +178,34 @@ async def test_a_copy_has_its_own_containers(copy: str) -> None:
     assert isinstance(copied, Counted)
     await copied.update([Message.user("one two")])
     assert (memory.words, copied.words) == ({"one": 1}, {"one": 2, "two": 1})
+
+
+class Picklable(MessagesMemory):
+    """Says what is pickled of it, as a class that holds a lock does."""
+
+    def __getstate__(self) -> object:
+        return dict(vars(self))
+
+
+async def test_a_copy_is_free_in_a_run_of_a_memory_that_says_what_is_pickled_of_it() -> None:
+    memory, answers = Picklable(), []
+
+    async def look() -> str:
+        """Look."""
+        copied = await memory.fork()
+        assert not copied.busy
+        result = await Brain(react(ScriptedLLM(["Inside."])), copied).run("And there?")
+        answers.append(result.answer)
+        return "seen"
+
+    llm = ScriptedLLM([Action(name="look", args={}), "Done."])
+    await Brain(react(llm), memory, [look]).run("Look.")
+    assert answers == ["Inside."]
+
+
+@pytest.mark.parametrize("name", MEMORIES)
+async def test_what_is_no_message_is_refused_before_a_subclass_gets_it(name: str) -> None:
+    memory = MEMORIES[name]()
+    with pytest.raises(MemoryUseError, match="is not one"):
+        await memory.begin(Message.user("goal"), "run", "START", before=["x"])  # type: ignore[list-item]
+    assert await memory.goal() == []

@@ -15,6 +15,7 @@ from agent_brain.memories import (
     MemoryUseError,
     Message,
     RamJournal,
+    Snapshot,
     SQLiteJournal,
     SummaryMemory,
 )
@@ -467,3 +468,10 @@ async def test_what_arrived_last_is_not_summarised_though_it_is_shown_earlier() 
     await memory.update([Message.user(f"{n}") for n in range(9)])
     await memory.update([Message.tool("done", call)])
     assert [m.content for m in await memory.context()][1:4] == ["goal", "asks", "done"]
+
+
+async def test_a_summary_from_elsewhere_needs_no_time() -> None:
+    memory = SummaryMemory(max_messages=6)
+    await memory.restore(Snapshot(views={"summary": {"text": "Ann lives in Porto."}}))
+    (summary,) = await memory.context()
+    assert summary.content.endswith("Ann lives in Porto.")

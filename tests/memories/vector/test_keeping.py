@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from agent_brain import Brain
 from agent_brain.memories import (
     EmbedderMismatchError,
     Message,
@@ -26,6 +27,7 @@ from agent_brain.memories.embedders import FunctionEmbedder
 from agent_brain.memories.recall.passages import passages
 from agent_brain.memories.vectors.chroma_folder import ChromaFolder
 from agent_brain.memories.vectors.ram import RamVectors, unit_vectors
+from agent_brain.testing import ScriptedLLM
 from tests.memories.vector.support import (
     ChromaProcess,
     WordsEmbedder,
@@ -131,6 +133,31 @@ async def test_another_model_is_refused_and_reindex_takes_it(place, embedder) ->
         async with VectorMemory(**place, embedder=other) as memory:
             memory._vectors.embedder = embedder
             await memory.reindex()
+
+
+@pytest.mark.parametrize("method", ["set_goal", "begin", "restore", "load", "run"])
+async def test_another_model_is_refused_before_anything_is_written(
+    tmp_path, embedder, method
+) -> None:
+    async with VectorMemory(path=tmp_path, embedder=embedder) as memory:
+        await memory.update(said(*TEXTS))
+    async with VectorMemory() as other:
+        await other.update(said("It is windy"))
+        snapshot, exported = await other.snapshot(), await other.export()
+    memory = VectorMemory(path=tmp_path, embedder=WordsEmbedder(16))
+    brain = Brain("react", memory, llm=ScriptedLLM(["It is."]))
+    calls = {
+        "set_goal": lambda: memory.set_goal("Is it?"),
+        "begin": lambda: memory.begin(Message.user("Is it?"), "run", "START"),
+        "restore": lambda: memory.restore(snapshot),
+        "load": lambda: memory.load(exported),
+        "run": lambda: brain.run("Is it?"),
+    }
+    with pytest.raises(EmbedderMismatchError, match="reindex"):
+        await calls[method]()
+    await memory.aclose()
+    async with VectorMemory(path=tmp_path) as later:
+        assert [message.content for message in await later.messages()] == TEXTS
 
 
 async def test_clear_forget_and_deletion_reach_the_store(place, embedder) -> None:
