@@ -333,7 +333,7 @@ class LayeredMemory(Retagged, WrappingMemory):
         merged: list[Message] = []
         in_long = partial(_by_arrival, place=self.long.store.log.find)
         async for message in in_slices(await in_thread_if_many(earlier, in_long)):
-            place = self._handed.place(message.id)
+            place = find(message.id)
             while place is not None and rest and (find(rest[0].id) or place) < place:
                 merged.append(rest.popleft())
             merged.append(own.get(message.id, message))
