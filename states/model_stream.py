@@ -133,7 +133,7 @@ async def _pieces(  # noqa: C901 - one call
                     yield Begun(passage.request.llm)
                 except GeneratorExit:
                     if trace is not None and response is None:
-                        await trace.left(passage.request)
+                        await trace.unsent(passage.request)
                     raise
             if response is not None:
                 whole.usage = response.usage or NOTHING

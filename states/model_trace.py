@@ -62,7 +62,7 @@ class CallTrace(ABC):
     def model_call(self, request: ModelRequest, send: Send) -> AsyncIterator[Piece]:
         """Return the pieces of a model call, of which the hooks have let the request pass."""
 
-    async def left(self, request: ModelRequest) -> None:
+    async def unsent(self, request: ModelRequest) -> None:
         """Take note of a model call that was left before it was sent."""
 
     async def answered(
@@ -178,7 +178,7 @@ class ModelTrace(CallTrace):
         with anyio.CancelScope(shield=True):  # it was counted
             await self._memory.record_call(_shortened(call.recorded()))
 
-    async def left(self, request: ModelRequest) -> None:
+    async def unsent(self, request: ModelRequest) -> None:
         """Record a call that was left before it was sent."""
         with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
             call = (await self._read(request)).model_copy(update={"cut": True})
