@@ -120,7 +120,7 @@ def model_attempt(request: ModelRequest, send: Send) -> AsyncIterator[Any]:
     return _pieces(_Streamed(ATTEMPT, hooks.attempt, replace(request, **where)), make)
 
 
-async def _pieces(
+async def _pieces(  # noqa: C901 - one call
     passage: _Streamed, make: Send, trace: CallTrace | None = None
 ) -> AsyncGenerator[Any, None]:
     """Yield the pieces of a call, its response again if a hook has changed it, and its usage."""
@@ -129,7 +129,12 @@ async def _pieces(
         try:
             response: ModelResponse | None = await passage.enter()
             if passage.kind is MODEL:
-                yield Begun(passage.request.llm)
+                try:
+                    yield Begun(passage.request.llm)
+                except GeneratorExit:
+                    if trace is not None and response is None:
+                        await trace.unsent(passage.request)
+                    raise
             if response is not None:
                 whole.usage = response.usage or NOTHING
                 response = replace(response, usage=whole.usage)

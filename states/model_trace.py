@@ -61,6 +61,9 @@ class CallTrace(ABC):
     def model_call(self, request: ModelRequest, send: Send) -> AsyncIterator[Piece]:
         """Return the pieces of a model call, of which the hooks have let the request pass."""
 
+    async def unsent(self, request: ModelRequest) -> None:
+        """Take note of a model call that was left before it was sent."""
+
     async def answered(
         self, request: ModelRequest, pieces: Sequence[Piece], by: Hook, after: Sequence[Hook]
     ) -> None:
@@ -171,7 +174,14 @@ class ModelTrace(CallTrace):
             raise
         finally:
             self._calls.pop(request.response_id, None)
-        await self._memory.record_call(_shortened(call.recorded()))
+        with anyio.CancelScope(shield=True):  # it was counted
+            await self._memory.record_call(_shortened(call.recorded()))
+
+    async def unsent(self, request: ModelRequest) -> None:
+        """Record a call that was left before it was sent."""
+        with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
+            call = (await self._read(request)).model_copy(update={"cut": True})
+            await self._record_beside(call, GeneratorExit())
 
     async def answered(
         self, request: ModelRequest, pieces: Sequence[Piece], by: Hook, after: Sequence[Hook]

@@ -270,6 +270,44 @@ async def test_a_call_that_runs_out_of_time_is_marked() -> None:
     assert call.cut
 
 
+@pytest.mark.parametrize("name", ["in RAM", "in a journal"])
+async def test_a_call_that_is_left_before_it_is_sent_is_recorded(name: str) -> None:
+    memory = MEMORIES[name]()
+    brain = Brain(react(ScriptedLLM(["It is."])), memory, trace=True)
+    async with brain.stream("Hello") as run:
+        async for event in run:
+            if event.kind == "response_started":
+                break
+    [call] = await memory.model_calls()
+    assert (call.cut, call.text, call.error) == (True, "", None)
+    report = await brain.replay()
+    assert report.equal, report
+    assert not report.complete
+    await brain.resume()
+    report = await brain.replay()
+    assert report.equal, report
+    assert report.complete
+
+
+@pytest.mark.parametrize("kind", ["run_started", "state_entered", "response_started", "text_delta"])
+async def test_a_call_that_ended_as_its_task_was_cancelled_is_recorded(
+    kind: str, tmp_path: Path
+) -> None:
+    async with MessagesMemory(journal=tmp_path / "a.db", session="ann") as memory:
+        brain = Brain(react(ScriptedLLM(["It is.", "It is."])), memory, trace=True)
+        with anyio.CancelScope() as scope:
+            async with brain.stream("Hello") as run:
+                async for event in run:
+                    if event.kind == kind:
+                        scope.cancel()
+        assert run.result.stop_reason == "cancelled"
+        assert len(await memory.model_calls()) == run.result.usage.requests
+        await brain.resume()
+        report = await brain.replay()
+        assert report.equal, report
+        assert report.complete
+
+
 async def test_branches_are_recorded_with_their_paths() -> None:
     memory = MessagesMemory(journal=RamJournal())
     from enum import Enum
