@@ -296,7 +296,7 @@ class BranchRun:
         """Record that the branch waits."""
         memory = self.inner.memory
         memory.control.wait_in_branch(reason.value)
-        memory.keep_branch()
+        memory._keep_branch()
         if memory.durable:
             with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
                 await memory.checkpoint()

@@ -680,7 +680,7 @@ class Engine:
         begun[branch.name] += 1
         branch.memory.deps = self.memory.deps
         same_memory = branch.memory is self.memory
-        asks = self.asks and (same_memory or branch.memory.is_branch_of(self.memory))
+        asks = self.asks and (same_memory or branch.memory._is_branch_of(self.memory))
         steering = self.steering
         if not same_memory:
             self._has_forked = self._ends_steps = True
@@ -751,7 +751,7 @@ def _name_unyielded(node: Node) -> None:
 async def drop_branches(memory: Memory) -> None:
     """Drop the branches of earlier steps of a memory."""
     await memory.drop_branches()
-    memory.drop_kept_branches()
+    memory._drop_kept_branches()
 
 
 def no_state(net: Net, name: str) -> str:

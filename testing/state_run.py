@@ -141,7 +141,7 @@ async def run_state(
     finally:
         if left:
             await state.on_exit(memory)
-    memory.drop_kept_branches()
+    memory._drop_kept_branches()
     person.assert_heard()
     done.next_state = proposed = await state.next_state(memory)
     _check_proposal(state, proposed, memory)

@@ -159,7 +159,7 @@ class Fork(Copying):
         own, keeper = copied.store.session, self.keeper
         if own is None or not copied.durable:
             return False
-        if keeper is not None and not keeper.busy and keeper.kept_branches():
+        if keeper is not None and not keeper.busy and keeper._kept_branches():
             return True
         exchanges = self.replace and own.journal.has_exchange
         return exchanges and bool(await own.journal.sessions(below(own.key)))

@@ -104,7 +104,7 @@ async def look_inside(
     """
     if memory.busy:
         return Inside()
-    branches: list[Memory] = [b for b in memory.kept_branches().values() if hasattr(b, "forget")]
+    branches: list[Memory] = [b for b in memory._kept_branches().values() if hasattr(b, "forget")]
     for stored in () if kept_only else stored_in(memory):
         branches += await journaled.interrupted_branches(stored, memory.step_place)
     ids, ends = set[str](), False

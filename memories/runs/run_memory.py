@@ -396,24 +396,24 @@ class RunMemory(ABC):
 
     async def has_branches(self) -> bool:
         """Return whether branches of the current step are kept, in RAM or in the journal."""
-        return bool(self.kept_branches())
+        return bool(self._kept_branches())
 
-    def kept_branches(self) -> dict[str, Memory]:
+    def _kept_branches(self) -> dict[str, Memory]:
         """Return the branches of the current step that are kept in RAM, by name."""
         kept, step = self._kept or {}, self.step_place
         return {place[2]: branch for place, branch in kept.items() if place[:2] == step}
 
-    def is_branch_of(self, parent: Memory) -> bool:
+    def _is_branch_of(self, parent: Memory) -> bool:
         """Return whether ``parent.branch()`` has made this memory, and finds it again."""
         return self._origin is not None and self._origin.parent is parent
 
-    def drop_kept_branches(self) -> None:
+    def _drop_kept_branches(self) -> None:
         """Drop the branches of earlier steps that are kept in RAM."""
         if self._kept:
             step = self.step_place
             self._kept = {place: kept for place, kept in self._kept.items() if place[:2] == step}
 
-    def keep_branch(self) -> None:
+    def _keep_branch(self) -> None:
         """Keep this memory of a branch that waits until the step of the net around it has ended."""
         if self._origin is not None and not self.lasting:
             parent, place, _ = self._origin
@@ -441,7 +441,7 @@ class RunMemory(ABC):
             MemoryUseError: A branch cannot be written to the journal of the copy.
         """
         if not self.busy and copied.step_place == self.step_place:
-            for name, branch in self.kept_branches().items():
+            for name, branch in self._kept_branches().items():
                 await copied._take_branch(name, branch)
 
     async def _take_branch(self, name: str, branch: Memory) -> None:
@@ -449,7 +449,7 @@ class RunMemory(ABC):
         copied = await branch.fork()
         nested = branch._origin is not None and branch._origin.nested
         copied._origin = Origin(_whole(self), (*self.step_place, name), nested)
-        copied.keep_branch()
+        copied._keep_branch()
 
     def __getstate__(self) -> object:
         """Leave out what belongs to this object when it is copied: its run, and its branches."""

@@ -364,7 +364,7 @@ async def a_fork_has_the_branches_that_wait(memory: Memory) -> None:
     await branch.update([Message.user("in the branch")])
     branch.control.wait_in_branch("input")
     await branch.checkpoint()
-    branch.keep_branch()
+    branch._keep_branch()
     await memory.release()  # the run has stopped
     fork = await memory.fork()
     expect_true(await fork.has_branches(), "A fork lost a branch that waits")
