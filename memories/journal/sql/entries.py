@@ -125,16 +125,17 @@ def _read(
     try:
         cursor = _select(tx, key, min(at, last), size, history=history)
         while rows := cursor.fetchmany(batch):
-            seqs, stored, versions, times, retired, data, seals = zip(*rows, strict=True)
+            seqs, stored, versions, times, data, seals, *more = zip(*rows, strict=True)
             for kind in {*stored} - starts.keys():
                 kinds[kind], starts[kind] = sys.intern(_from_text(kind)), _start_of(kind, start)
             checksums = map(crc32, map(str.encode, data), map(starts.__getitem__, stored))
-            are_right = [*map(add, checksums, seqs)] == [*seals]
+            are_right = tuple(map(add, checksums, seqs)) == seals
             grow = all(map(lt, (at, *seqs), seqs))  # a damaged tree leads elsewhere
             if not (are_right and grow and seqs[-1] <= last):
                 raise damaged(key.text, seqs[0], f"the {key.place}")
             known = map(kinds.__getitem__, stored)
-            into += zip(seqs, known, versions, times, map(bool, retired), data, strict=True)
+            retired = map(bool, more[0]) if more else [False] * len(seqs)
+            into += zip(seqs, known, versions, times, retired, data, strict=True)
             at = seqs[-1]
     except Exception as error:
         if not (isinstance(error, JournalDamagedError | OTHER_TYPES) or tx.is_damage(error)):
@@ -147,12 +148,11 @@ def _read(
 
 
 def _select(tx: Transaction, key: Key, after: int, size: int, *, history: bool) -> Cursor:
-    """Select entries, and their checksums without version, time and whether they are retired."""
+    """Select entries with checksums of the rest; with history, also whether they are retired."""
     parts = [
-        f"SELECT seq, kind, version, time, {retired}, data, "
-        f"checksum - version - time - {retired * RETIRED} "
-        f"FROM entries WHERE session = ? AND retired = {retired} AND seq > ?"
-        for retired in ((0, 1) if history else (0,))
+        f"SELECT seq, kind, version, time, data, checksum - version - time - {retired * RETIRED}"
+        f"{flag} FROM entries WHERE session = ? AND retired = {retired} AND seq > ?"
+        for retired, flag in (((0, ", 0"), (1, ", 1")) if history else ((0, ""),))
     ]
     sql = f"{' UNION ALL '.join(parts)} ORDER BY seq LIMIT ?"
     return tx.execute(sql, [*[key.id, after] * len(parts), size])
