@@ -334,3 +334,22 @@ async def test_what_is_forgotten_at_once_is_gone_from_the_long_term_memory(tmp_p
         left = [message.content for message in sent[4:]]
         assert contents(await memory.messages()) == left
         assert contents(await user(users).messages()) == left[:2]
+
+
+async def test_what_was_added_again_after_a_deletion_stays_when_the_session_is_read(
+    tmp_path: Path,
+) -> None:
+    again, others = Message.user("again"), [Message.user(str(number)) for number in range(60)]
+    async with SQLiteJournal(tmp_path / "chats.db") as chats:
+        users = RamJournal()
+        memory = conversation(chats, users, size=2)
+        await memory.update([again, *others[:5]])
+        await memory.delete([again.id])
+        await memory.update([again])
+        for message in others[5:]:
+            await memory.update([message])
+        await memory.hand_over()
+        later = conversation(chats, users, size=2)  # the first one is not closed
+        await later.open()
+        known = contents(await user(users).messages())
+    assert sorted(known) == sorted(contents([again, *others]))
