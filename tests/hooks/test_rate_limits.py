@@ -169,6 +169,24 @@ async def test_calls_and_tokens_of_a_minute_are_limited(monkeypatch: pytest.Monk
         assert clock.now - before == pytest.approx(waited)
 
 
+async def test_tokens_of_all_attempts_of_a_call_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Time(monkeypatch)
+    limits = RateLimits({"*": Rate(tokens="1000/min")})
+
+    class Twice(LLM):
+        model = "twice"
+
+        async def stream(self, messages: Any, **_: Any) -> AsyncIterator[Any]:
+            yield Usage(200, 100)  # of an attempt that failed
+            yield "Yes."
+            yield Usage(200, 200)
+
+    for waited in (0, 0, 60):
+        before = clock.now
+        await Brain("react", llm=Twice(), hooks=[limits]).run("x")
+        assert clock.now - before == pytest.approx(waited)
+
+
 async def test_all_calls_wait_if_one_is_told_to(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Time(monkeypatch)
     monkeypatch.setattr(pace, "BACKOFF", 0.0)
