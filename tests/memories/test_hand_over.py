@@ -353,3 +353,15 @@ async def test_what_was_added_again_after_a_deletion_stays_when_the_session_is_r
         await later.open()
         known = contents(await user(users).messages())
     assert sorted(known) == sorted(contents([again, *others]))
+
+
+async def test_what_was_added_again_after_a_deletion_is_handed_over_again() -> None:
+    memory = LayeredMemory(WindowedMemory(max_messages=2), MessagesMemory())
+    again, others = Message.user("again"), [Message.user(text) for text in "abcd"]
+    await memory.update([again, *others[:2]])
+    assert await memory.long.get(again.id) is not None
+    assert await memory.delete([again.id]) == 1
+    await memory.update([again])
+    await memory.update(others[2:])
+    assert await memory.long.get(again.id) is not None
+    assert contents(await memory.messages()) == ["a", "b", "again", "c", "d"]
