@@ -6,6 +6,7 @@ import asyncio
 import gc
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -13,6 +14,8 @@ import pytest
 
 from agent_brain import Brain, Limits, MessagesMemory, Net, ParallelState, StopReason, react, tool
 from agent_brain.errors import MemoryBusyError
+from agent_brain.memories import SQLiteJournal, session_key
+from agent_brain.memories.journal.lease import Lease, Owner
 from agent_brain.states import Event, TextDelta
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action
@@ -226,3 +229,26 @@ async def test_a_run_left_after_its_answer_was_said_gives_it_on_resume(where: st
                 break
     assert (await brain.resume()).answer == "Hello."
     assert (await brain.resume()).answer == "Hello."
+
+
+async def test_a_run_that_is_cancelled_gives_its_session_back_to_other_processes(
+    tmp_path: Path,
+) -> None:
+    runs = anyio.Event()
+
+    class Sleeps(Say):
+        async def run(self, memory: Any) -> AsyncIterator[str]:
+            runs.set()
+            await anyio.sleep_forever()
+            yield "never"
+
+    key, other = session_key("s"), Owner("elsewhere", 1, Owner.here().machine + "x", "1")
+    async with SQLiteJournal(tmp_path / "a.db") as journal:
+        brain = Brain(single(Sleeps("x")), MessagesMemory(journal=journal, session="s"))
+        lease = Lease(key, other, 30, "token of another")
+        async with anyio.create_task_group() as group:
+            group.start_soon(brain.run, "x")
+            await runs.wait()
+            assert await journal._take_lease(lease) is not None
+            group.cancel_scope.cancel()
+        assert await journal._take_lease(lease) is None

@@ -448,6 +448,25 @@ async def test_a_traced_run_replays_with_the_calls_of_its_memory(
         assert len(provider.read) == read
 
 
+@pytest.mark.parametrize("stored", [False, True])
+async def test_a_replay_finds_the_vectors_of_texts_whose_secrets_were_hidden(
+    stored: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    provider, secret = Provider(), "sk-abcdefgh12345678"
+    async with vector(provider, journal=tmp_path / "a.db" if stored else None) as memory:
+        await memory.update([Message.user(f"The sea is blue {n}") for n in range(9)])
+        brain = Brain("react", memory, llm=provider, trace=True)
+        await brain.run(f"Which colour has the sea, {secret}?")
+        embedded = [c for c in await memory.model_calls() if c.purpose == "embedding"]
+        assert embedded
+        assert not any(secret in m.content for call in embedded for m in call.messages)
+        read = len(provider.read)
+        replay = await brain.replay()
+        assert replay.equal, str(replay)
+        assert len(provider.read) == read
+    assert "could not be embedded" not in caplog.text
+
+
 async def test_a_summary_of_a_step_that_was_interrupted_is_given_again(tmp_path: Path) -> None:
     provider = Provider()
     async with summary(provider, journal=tmp_path / "a.db") as memory:

@@ -181,3 +181,13 @@ def test_what_is_no_check_is_refused(make: Any) -> None:
 def test_what_is_no_text_in_place_of_a_response_is_refused(instead: Any) -> None:
     with pytest.raises(BrainDefinitionError, match="give a text, or None to end the run"):
         Moderation(no_bombs, instead=instead)
+
+
+async def test_what_one_check_says_of_a_text_does_not_count_for_another_one() -> None:
+    llm, memory = ScriptedLLM(["Boil it.", "Boil it."]), MessagesMemory()
+    asked = "How long does an egg take?"
+    allows, refuses = ScriptedLLM(['{"allowed": true}']), ScriptedLLM(['{"allowed": false}'])
+    kind = Moderation(allows, rules="Nothing hateful.", sides=("input",))
+    cars = Moderation(refuses, rules="Only questions about cars.", sides=("input",), instead="No.")
+    assert (await Brain("react", memory, llm=llm, hooks=[kind]).run(asked)).answer == "Boil it."
+    assert (await Brain("react", memory, llm=llm, hooks=[cars]).run(asked)).answer == "No."

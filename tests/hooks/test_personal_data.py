@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 
+import anyio
 import pytest
 from pydantic import BaseModel
 
-from agent_brain import Brain, Message, MessagesMemory, SummaryMemory, VectorMemory, tool
+from agent_brain import (
+    LLM,
+    Brain,
+    Memory,
+    Message,
+    MessagesMemory,
+    State,
+    SummaryMemory,
+    VectorMemory,
+    tool,
+)
 from agent_brain.errors import BrainDefinitionError
 from agent_brain.hooks import HidePersonalData
 from agent_brain.memories import Attachment
@@ -25,10 +37,12 @@ from agent_brain.states import (
     PartialOutput,
     TextDelta,
     Thought,
+    Together,
     model_summarizer,
 )
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action
+from tests.brain.nets import single
 from tests.states.test_litellm_wire import model_of
 from tests.support.openai_server import OpenAIServer, Reply
 
@@ -301,3 +315,38 @@ async def test_recorded_calls_have_names(tmp_path: Any) -> None:
         await brain.run(ASKED)
         (call,) = await memory.recorded_calls()
     assert "@" not in json.dumps(call.to_dict())
+
+
+@pytest.mark.also_on_trio
+async def test_values_of_a_call_that_a_failing_run_cuts_off_are_forgotten() -> None:
+    asked = anyio.Event()
+
+    class Waiting(LLM):
+        model = "waiting"
+
+        async def stream(self, messages: Any, **_: Any) -> AsyncIterator[Any]:
+            assert "@" not in messages[-1].content
+            asked.set()
+            await anyio.sleep_forever()
+            yield "Never."
+
+    class Failing(LLM):
+        model = "failing"
+
+        async def stream(self, messages: Any, **_: Any) -> AsyncIterator[Any]:
+            await asked.wait()
+            yield "It "
+            raise ValueError("broken")
+
+    class Both(State):
+        async def run(self, memory: Memory) -> AsyncIterator[Any]:
+            said = [Message.user(ASKED)]
+            yield Together([Waiting().call(said), Failing().call(said)])
+
+        async def next_state(self, memory: Memory) -> None:
+            return None
+
+    hook, memory = HidePersonalData(), MessagesMemory()
+    with pytest.raises(ValueError, match="broken"):
+        await Brain(single(Both()), memory, hooks=[hook]).run(ASKED)
+    assert hook._names[memory].calls == {}

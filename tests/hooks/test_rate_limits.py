@@ -169,6 +169,24 @@ async def test_calls_and_tokens_of_a_minute_are_limited(monkeypatch: pytest.Monk
         assert clock.now - before == pytest.approx(waited)
 
 
+async def test_tokens_of_all_attempts_of_a_call_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Time(monkeypatch)
+    limits = RateLimits({"*": Rate(tokens="1000/min")})
+
+    class Twice(LLM):
+        model = "twice"
+
+        async def stream(self, messages: Any, **_: Any) -> AsyncIterator[Any]:
+            yield Usage(200, 100)  # of an attempt that failed
+            yield "Yes."
+            yield Usage(200, 200)
+
+    for waited in (0, 0, 60):
+        before = clock.now
+        await Brain("react", llm=Twice(), hooks=[limits]).run("x")
+        assert clock.now - before == pytest.approx(waited)
+
+
 async def test_all_calls_wait_if_one_is_told_to(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Time(monkeypatch)
     monkeypatch.setattr(pace, "BACKOFF", 0.0)
@@ -203,6 +221,31 @@ async def test_all_calls_wait_if_one_is_told_to(monkeypatch: pytest.MonkeyPatch)
         await told.run("x")
     assert (await Brain("react", llm=ScriptedLLM(["A"]), hooks=[limits]).run("x")).answer == "A"
     assert clock.now == 112, "without attempts of its own too"
+
+
+async def test_a_call_that_is_cancelled_after_a_refusal_lets_the_next_one_go(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pace, "BACKOFF", 0.0)
+    refusing, limits = ScriptedLLM([LLMRateLimitError("retry in 0s")]), RateLimits()
+    with pytest.raises(LLMRateLimitError):
+        await Brain("react", llm=refusing, hooks=[limits]).run("refused")
+    llm, first = Counting(refusing.model), anyio.CancelScope()
+
+    async def run_first() -> None:
+        with first:
+            await Brain("react", llm=llm, hooks=[limits]).run("first")
+
+    with anyio.fail_after(20):
+        async with anyio.create_task_group() as group:
+            group.start_soon(run_first)
+            await anyio.wait_all_tasks_blocked()
+            group.start_soon(Brain("react", llm=llm, hooks=[limits]).run, "second")
+            await anyio.wait_all_tasks_blocked()
+            assert llm.order == ["first"], "one call goes first"
+            first.cancel()
+            llm.go.set()
+    assert llm.order == ["first", "second"]
 
 
 async def test_calls_of_tools_are_limited() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from agent_brain.memories import (
@@ -14,6 +16,7 @@ from agent_brain.memories import (
     Message,
     MessagesMemory,
     RamJournal,
+    SQLiteJournal,
     VectorMemory,
     WindowedMemory,
 )
@@ -317,3 +320,48 @@ async def test_what_was_said_in_the_conversation_itself_names_no_other(again: bo
     own = [line for line in block.content.splitlines() if "An invoice, number" in line]
     assert own
     assert not [line for line in own if "conversation" in line]
+
+
+async def test_what_is_forgotten_at_once_is_gone_from_the_long_term_memory(tmp_path: Path) -> None:
+    chats, users = SQLiteJournal(tmp_path / "chats.db"), SQLiteJournal(tmp_path / "users.db")
+    async with chats, users, conversation(chats, users, size=2) as memory:
+        sent = [Message.user(f"Zebra {number}") for number in range(8)]
+        for message in sent:
+            await memory.update([message])
+        async with anyio.create_task_group() as group:
+            for message in sent[:4]:
+                group.start_soon(memory.forget, [message.id])
+        left = [message.content for message in sent[4:]]
+        assert contents(await memory.messages()) == left
+        assert contents(await user(users).messages()) == left[:2]
+
+
+async def test_what_was_added_again_after_a_deletion_stays_when_the_session_is_read(
+    tmp_path: Path,
+) -> None:
+    again, others = Message.user("again"), [Message.user(str(number)) for number in range(60)]
+    async with SQLiteJournal(tmp_path / "chats.db") as chats:
+        users = RamJournal()
+        memory = conversation(chats, users, size=2)
+        await memory.update([again, *others[:5]])
+        await memory.delete([again.id])
+        await memory.update([again])
+        for message in others[5:]:
+            await memory.update([message])
+        await memory.hand_over()
+        later = conversation(chats, users, size=2)  # the first one is not closed
+        await later.open()
+        known = contents(await user(users).messages())
+    assert sorted(known) == sorted(contents([again, *others]))
+
+
+async def test_what_was_added_again_after_a_deletion_is_handed_over_again() -> None:
+    memory = LayeredMemory(WindowedMemory(max_messages=2), MessagesMemory())
+    again, others = Message.user("again"), [Message.user(text) for text in "abcd"]
+    await memory.update([again, *others[:2]])
+    assert await memory.long.get(again.id) is not None
+    assert await memory.delete([again.id]) == 1
+    await memory.update([again])
+    await memory.update(others[2:])
+    assert await memory.long.get(again.id) is not None
+    assert contents(await memory.messages()) == ["a", "b", "again", "c", "d"]

@@ -90,3 +90,23 @@ async def test_what_a_rollback_removed_is_known():
     messages = [entry for entry in last.entries if entry.kind == "message"]
     gone = [message_of(entry).content for entry in messages if entry.seq in last.undone]
     assert gone == ["Half"]
+
+
+@pytest.mark.anyio
+async def test_what_a_rollback_kept_is_not_undone():
+    journal = RamJournal()
+    memory = MessagesMemory(journal=journal, session="s", history="all")
+    await memory.acquire()
+    memory.control.status = "running"
+    await memory.begin(Message.user("Hello"), "r", "A")
+    await memory.update([Message.assistant("Half")])
+    await memory.release()
+    other = MessagesMemory(journal=journal, session="s", history="all")
+    await other.update([Message.user("Beside")])
+    await other.rollback()
+    assert [message.content for message in await other.dump()] == ["Beside"]
+
+    last = (await every(journal))[-1]
+    messages = [entry for entry in last.entries if entry.kind == "message"]
+    gone = [message_of(entry).content for entry in messages if entry.seq in last.undone]
+    assert gone == ["Half"]

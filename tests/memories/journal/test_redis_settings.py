@@ -7,6 +7,7 @@ import logging
 import sys
 from pathlib import Path
 
+import anyio
 import pytest
 import redis
 
@@ -299,3 +300,16 @@ def test_logs_name_no_password(anyio_backend: str, caplog: pytest.LogCaptureFixt
     with caplog.at_level(logging.WARNING):
         log.warning("redis://user:%s@localhost", PASSWORD)
     assert PASSWORD not in caplog.text
+
+
+async def test_no_connection_to_a_server_that_became_a_replica_is_kept(tmp_path: Path) -> None:
+    with own_server(tmp_path) as server:
+        async with RedisJournal(server.url) as journal:
+            await journal.append("s", [Entry("k", 1)])
+            with server.client() as client:
+                client.replicaof("127.0.0.1", 1)
+                with pytest.raises(JournalError, match="read-only replica"):
+                    await journal.append("s", [Entry("k", 2)])
+                with anyio.fail_after(10):
+                    while len(client.client_list(_type="normal")) > 1:  # more than this one
+                        await anyio.sleep(0.01)

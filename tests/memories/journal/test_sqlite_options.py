@@ -290,6 +290,20 @@ async def test_a_lease_ends_with_the_boot_of_the_machine(tmp_path: Path) -> None
             await journal.append("s", [Entry("k", 2)], lease=before)
 
 
+async def test_a_calendar_that_is_set_back_makes_no_lease_longer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, unknown = tmp_path / "journal.db", Owner("here", 1)
+    monkeypatch.setattr(Owner, "here", lambda: unknown)  # not on Linux, where the boot is known
+    async with SQLiteJournal(path) as here, SQLiteJournal(path) as there:
+        await here.acquire("s")
+        right = time.time
+        monkeypatch.setattr(time, "time", lambda: right() - 86_400)
+        with pytest.raises(LeaseHeldError) as caught:
+            await there.acquire("s")
+        assert 0 < caught.value.seconds <= 30
+
+
 async def test_a_lease_is_replaced_only_over_its_token(tmp_path: Path) -> None:
     async with SQLiteJournal(tmp_path / "journal.db") as journal:
         lease = await journal.acquire("s")

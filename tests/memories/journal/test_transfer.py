@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -140,6 +140,19 @@ async def test_branches_move_with_their_session(there: str, tmp_path: Path) -> N
         with pytest.raises(JournalConflictError):
             await import_session(target, export_session(source, KEY), other)
         assert len(await target.sessions()) == 3
+
+
+async def test_an_import_that_fails_at_a_branch_leaves_nothing() -> None:
+    class Full(RamJournal):
+        async def load(self, session: str, entries: Sequence[Entry]) -> None:
+            if session == branch_key(KEY, *PLACES[-1]):
+                raise JournalError("full")
+            await super().load(session, entries)
+
+    target = Full()
+    with pytest.raises(JournalError, match="full"):
+        await import_session(target, export_session(await branching(), KEY))
+    assert await target.sessions() == []
 
 
 WRONG_BRANCHES: dict[str, tuple[Callable[[list[str]], list[str]], str]] = {

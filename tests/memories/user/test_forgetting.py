@@ -180,6 +180,22 @@ async def test_a_fact_that_is_known_as_the_user_says_it_among_other_things_has_t
     assert len(asked) > 1
 
 
+@pytest.mark.parametrize("kind", STORES)
+async def test_what_says_that_a_fact_was_told_again_is_forgotten_with_it(
+    kind: str, tmp_path: Path
+) -> None:
+    async with open_store(kind, tmp_path) as store:
+        told = {"monday": [said("I love Zebracakes", 1)], "tuesday": [said("I like Zebracakes", 2)]}
+        await heard(store.journal, **told)
+        user = UserMemory(journal=store.journal, tenant="ann", extract=by_rules)
+        await user.learn("monday")
+        await user.learn("tuesday")
+        (fact,) = await user.facts()
+        assert len(fact.sources) == 2
+        assert await user.forget(fact.id) == 1
+        assert b"Zebracakes" not in await store.scan()
+
+
 async def test_an_older_fact_in_the_same_words_holds_again_without_the_later_conversation() -> None:
     async with RamJournal() as journal:
         old = said("I live in Porto, finally", 1)

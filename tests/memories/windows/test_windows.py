@@ -417,3 +417,18 @@ async def test_what_left_during_the_turn_is_forgotten_too() -> None:
     assert [m.content for m in await memory.turn()] == ["goal", "0", "1", "2"]
     now += timedelta(seconds=61)
     assert [m.content for m in await memory.turn()] == ["goal"]
+
+
+@pytest.mark.anyio
+async def test_a_call_that_nobody_waits_for_holds_nothing_back_after_pins_have_changed() -> None:
+    memory = WindowedMemory(max_messages=3)
+    call = Message.assistant("", tool_calls=(Action(name="look", args={}),), pinned=True)
+    await memory.update([call])
+    for number in range(6):
+        await memory.update([Message.assistant(f"said {number}")])
+    for _ in range(3):
+        newest = (await memory.messages())[-1].id
+        await memory.pin([newest])
+        await memory.unpin([newest])
+        await memory.update([Message.user(f"asked after {newest}") for _ in range(4)])
+        assert len(await memory.context()) <= 4
