@@ -765,7 +765,7 @@ async def test_a_retry_waits_as_long_as_the_provider_asks(monkeypatch: pytest.Mo
     with OpenAIServer(script) as server:
         await answer(model_of(server, retries=3))
     assert [round(wait) for wait in waits[:1]] == [7]
-    assert 25 < waits[1] <= 30.1
+    assert 10 < waits[1] <= 30.1  # the first call imports litellm, which may take a while
     assert waits[2] == pytest.approx(1.5, abs=0.01)
 
 
