@@ -147,6 +147,7 @@ async def test_readers_are_told_what_a_repeated_step_undoes() -> None:
         more = await work.journal.rows(log_key(PART.id, PART.tenant), rows.seqs[-1])
         news = read_rows(more, known[-1].number if known else 0)
         undone = {n for event in news for numbers in event.undone for n in numbers}
+        assert {event.event.kind for event in news if event.undone} <= {"run_started"}, at
         counting = {event.number for event in await events_of(work.journal)}
         assert undone == {event.number for event in known} - counting, at
         told += len(undone)
