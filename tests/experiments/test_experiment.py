@@ -561,6 +561,15 @@ async def test_prepare_may_be_a_plain_function(tmp_path: Path) -> None:
     assert (case.outcome, len(seen)) == (Outcome.PASSED, 1)
 
 
+async def test_no_result_holds_a_secret_of_an_error(tmp_path: Path) -> None:
+    def prepare(memory: Memory) -> None:
+        raise ValueError("refused: sk-proj-abcdefgh12345678")
+
+    case = await only_case(tmp_path, tasks=[task(prepare=prepare)])
+
+    assert (case.reason, case.error) == ("ValueError: refused: [hidden]",) * 2
+
+
 async def test_a_judge_without_a_grade_costs_all_the_same(tmp_path: Path) -> None:
     case = await only_case(tmp_path, tasks=[task(expected=Judge(Says(echo), "Is it polite?"))])
 

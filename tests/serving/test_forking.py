@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agent_brain import Brain, MessagesMemory, Net, tool
+from agent_brain import Brain, Memory, MessagesMemory, Net, State, tool
 from agent_brain.demo import DemoLLM
 from agent_brain.errors import BrainUseError, SessionNotFoundError
 from agent_brain.memories import RamJournal, SQLiteJournal
@@ -207,3 +207,39 @@ async def test_what_a_model_saw_before_the_copy_is_not_edited():
         (call,) = await session.memory.model_calls()  # type: ignore[attr-defined]
     assert [m.content for m in call.messages if m.role == "user"] == ["Before"]
     assert [action.args["euros"] for action in call.actions] == [5, 6]
+
+
+class Step(Enum):
+    NOTE = "note"
+    ANSWER = "answer"
+
+
+class Note(State):
+    """Notes something by the ID of the goal, and answers by what it has noted."""
+
+    def __init__(self, on_done: Enum | None) -> None:
+        self.on_done = on_done
+
+    async def run(self, memory: Memory) -> AsyncIterator[str]:
+        (goal,) = await memory.goal()
+        known = memory.control.scratch.setdefault("known", {})
+        yield "known" if goal.id in known else "unknown"
+        known[goal.id] = goal.content
+
+    async def next_state(self, memory: Memory) -> Enum | None:
+        return self.on_done
+
+
+async def test_what_a_state_has_noted_by_the_id_of_a_message_is_found_after_an_edit():
+    brain = Brain(Net({Step.NOTE: Note(Step.ANSWER), Step.ANSWER: Note(None)}))
+    async with Sessions(brain, journal=RamJournal()) as sessions:
+        async with sessions.use("one", user="ann") as session:
+            answer = await ask(session, "Before")
+            steps = await session.memory.steps()  # type: ignore[attr-defined]
+            goal = (await session.memory.goal())[0].id
+        edits = {goal: "After"}
+        copy = await sessions.fork("one", steps[1].number, user="ann", messages=edits)
+        async with sessions.use(copy.id, user="ann") as session:
+            again = await resume(session)
+
+    assert (answer, again) == ("known", "known")

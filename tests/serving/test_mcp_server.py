@@ -15,7 +15,7 @@ from mcp import Client, StdioServerParameters
 
 from agent_brain import Brain, Limits
 from agent_brain.cli.app import mcp as mcp_command
-from agent_brain.errors import BrainDefinitionError, BrainUseError
+from agent_brain.errors import BrainDefinitionError, BrainUseError, LLMServerError
 from agent_brain.serving import Conversations, make_server
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action, report_progress
@@ -162,6 +162,15 @@ async def test_expected_errors_are_reported_and_unexpected_ones_hidden():
     assert (empty.is_error, crashed.is_error) == (True, True)
     assert "The task is empty: say what is to be done" in text_of(empty)
     assert "a secret" not in text_of(crashed)
+
+
+async def test_no_client_reads_a_secret_of_an_error():
+    make = scripted(LLMServerError("refused: sk-proj-abcdefgh12345678"))
+    async with Conversations(make) as conversations, Client(make_server(conversations)) as client:
+        refused = await client.call_tool("ask", {"question": "Hello?"})
+
+    assert refused.is_error
+    assert "refused: [hidden]" in text_of(refused)
 
 
 async def test_conversations_are_separate_and_the_oldest_is_evicted():

@@ -165,3 +165,25 @@ async def test_a_tool_that_a_server_learns_reaches_every_conversation():
 
     assert "fly" in offered
     assert answer == "hello"
+
+
+@pytest.mark.usefixtures("nothing_leaks")
+async def test_a_tool_that_another_conversation_has_found_is_offered_too():
+    scripts: list[list[Any]] = [
+        [[Action(name="learn")], "Learnt.", "Still here."],
+        [[Action(name="fly")], lambda m: m[-1].content],
+    ]
+    servers = SharedServers([config(s=script("odd", "plain"))])
+    async with (
+        Conversations(lambda: Brain(llm=ScriptedLLM(scripts.pop(0))), servers=servers) as known,
+        known.take(None) as one,
+        known.take(None) as other,
+    ):
+        await one.brain.run("Learn.")
+        await until(lambda: servers.changed or servers.generation > 1)
+        await one.brain.run("Are you there?")
+        found = servers.generation, servers.changed
+        answer = (await other.brain.run("Fly.")).answer
+
+    assert found == (2, False)
+    assert answer == "hello"

@@ -1052,10 +1052,17 @@ async def test_one_model_serves_two_event_loops_in_turn_and_leaks_nothing() -> N
 
 
 async def test_connections_that_were_in_use_are_closed_after_the_last_stream() -> None:
+    def clients_of_this_loop() -> list[str]:
+        clients = load_litellm().in_memory_llm_clients_cache
+        end = clients.update_cache_key_with_event_loop("")
+        return [key for key in clients.cache_dict if key.endswith(end)]
+
     async def close_in_the_middle() -> None:
         async with closing(model_of(server).stream(HELLO)) as pieces:
             assert await anext(pieces) == "a"
             await model_of(server).aclose()
+            assert clients_of_this_loop()
+        assert clients_of_this_loop() == []
 
     with OpenAIServer([Reply("a", "b")]) as server:
         await asyncio.to_thread(asyncio.run, close_in_the_middle())

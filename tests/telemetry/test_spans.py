@@ -434,6 +434,13 @@ async def test_tokens_and_durations_are_measured(recording: Recording) -> None:
     assert point.attributes["gen_ai.agent.name"] == "react"
 
 
+async def test_a_call_whose_tokens_are_unknown_has_no_measure_of_them(recording: Recording) -> None:
+    llm = ScriptedLLM([["Blue.", Usage(cost=0.5, model="scripted")]])
+    await Brain(react(llm), hooks=[recording.hook()]).run("Go")
+    assert recording.points("gen_ai.client.token.usage") == []
+    assert recording.attributes(CHAT)["agent_brain.usage.cost"] == 0.5
+
+
 async def test_the_agent_may_have_a_name(recording: Recording) -> None:
     hook = recording.hook(name="support")
     await Brain(react(ScriptedLLM(["Hi."])), hooks=[hook]).run("Go")

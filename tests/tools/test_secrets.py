@@ -85,6 +85,10 @@ SECRETS = {
         "sent PHPSESSID=r2t5uvjq435r4q7ib3vtdjq120",
         "r2t5uvjq435r4q7ib3vtdjq120",
     ),
+    "cookies around one of a framework": (
+        "Cookie: a=1; PHPSESSID=r2t5uvjq435r; sid=s3cr3tvalue",
+        "s3cr3tvalue",
+    ),
     "option": ("mysql --password hunter2pass db", "hunter2pass"),
     "option with a token": ("run --api-key=q1w2e3r4t5", "q1w2e3r4t5"),
     "curl": ("curl -u ann:hunter2pass https://x", "hunter2pass"),

@@ -19,7 +19,7 @@ from agent_brain.memories.journal.entry import Entry, Rows
 from agent_brain.nets import react
 from agent_brain.states import AnswerState, PartialOutput
 from agent_brain.testing import ScriptedLLM
-from agent_brain.tools import Action, BaseTool, SleepNeeded, ToolContext
+from agent_brain.tools import Action, BaseTool, SleepNeeded, ToolContext, report_progress
 from agent_brain.workers.event_log import RunEvent, RunLog, log_key, read_rows
 from agent_brain.workers.part import Part
 from agent_brain.workers.performing import MAX_STARTS, Performance
@@ -147,6 +147,7 @@ async def test_readers_are_told_what_a_repeated_step_undoes() -> None:
         more = await work.journal.rows(log_key(PART.id, PART.tenant), rows.seqs[-1])
         news = read_rows(more, known[-1].number if known else 0)
         undone = {n for event in news for numbers in event.undone for n in numbers}
+        assert {event.event.kind for event in news if event.undone} <= {"run_started"}, at
         counting = {event.number for event in await events_of(work.journal)}
         assert undone == {event.number for event in known} - counting, at
         told += len(undone)
@@ -416,6 +417,37 @@ async def test_a_run_does_not_get_ahead_of_events_that_could_not_be_stored() -> 
             await Performance(PART, work.brain, journal).perform()
 
         assert problems_of_events(await events_of(journal)) == [], at
+
+
+async def test_nothing_is_stored_after_events_that_could_not_be_while_a_tool_works() -> None:
+    class Away(RamJournal):
+        fails = failed = False
+        late: list[str] = []
+
+        async def append(self, session, entries, **options):
+            if self.fails and "agent-brain/events" in session:
+                self.failed = True
+                raise JournalError("The server is away")
+            if self.failed:
+                self.late += [entry.kind for entry in entries]
+            return await super().append(session, entries, **options)
+
+    journal = Away()
+
+    @tool
+    async def wait() -> str:
+        """Wait."""
+        journal.fails = True
+        report_progress(1)
+        await anyio.sleep_forever()
+        return "waited"
+
+    performance = perform(PART, journal, Action(name="wait", args={}), tools=[wait])
+    with pytest.raises(JournalError, match="The server is away"):
+        await performance.perform()
+
+    assert journal.failed
+    assert journal.late == []
 
 
 async def test_a_run_that_sleeps_says_until_when_and_is_resumed() -> None:

@@ -60,6 +60,13 @@ async def test_an_answer_against_its_own_schema_is_a_failure(shared):
 
 
 @pytest.mark.anyio
+async def test_an_answer_fits_a_pattern_that_the_sdk_cannot_read(shared):
+    outcome = await call(shared, "capitals")
+
+    assert (outcome.content, outcome.is_error) == ("AÉ", False)
+
+
+@pytest.mark.anyio
 async def test_pictures_come_apart_from_the_text(shared):
     assert (await call(shared, "torn")).media == ()
     assert (await call(shared, "image")).media == (Media("image/png", PIXEL),)

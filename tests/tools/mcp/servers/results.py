@@ -48,9 +48,13 @@ ANSWERS: dict[str, CallToolResult] = {
     "failure": CallToolResult(content=[TextContent(text="no such city")], is_error=True),
     "silent_failure": CallToolResult(content=[], is_error=True),
     "wrong": CallToolResult(content=[TextContent(text="x")], structured_content={"sum": "three"}),
+    "capitals": CallToolResult(content=[TextContent(text="AÉ")], structured_content={"word": "AÉ"}),
 }
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {}}
-OUTPUT = {"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"]}
+OUTPUTS: dict[str, dict[str, Any]] = {
+    "wrong": {"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"]},
+    "capitals": {"type": "object", "properties": {"word": {"pattern": "^\\p{Lu}+$"}}},
+}
 HINTS = {
     "text": ToolAnnotations(read_only_hint=True),
     "image": ToolAnnotations(idempotent_hint=True, destructive_hint=True),
@@ -63,7 +67,7 @@ async def list_tools(context: Any, params: Any) -> ListToolsResult:
         Tool(
             name=name,
             input_schema=SCHEMA,
-            output_schema=OUTPUT if name == "wrong" else None,
+            output_schema=OUTPUTS.get(name),
             annotations=HINTS.get(name),
         )
         for name in ANSWERS
