@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
@@ -12,7 +12,6 @@ import anyio
 from agent_brain.brain import Brain
 from agent_brain.common.secrets import get_logger
 from agent_brain.errors import BrainUseError, SessionBusyError
-from agent_brain.human_input import Approve, Deny
 from agent_brain.limits import StopReason
 from agent_brain.memories.base import Memory
 from agent_brain.memories.errors import JournalError
@@ -22,7 +21,7 @@ from agent_brain.memories.store.filters import forgettable
 from agent_brain.memories.store.session import Session as StoredSession
 from agent_brain.memories.stored import StoredMemory
 from agent_brain.memories.wrapper import WrappingMemory, offers
-from agent_brain.options import RunOptions
+from agent_brain.options import ResumeOptions, RunOptions
 from agent_brain.run import Run
 from agent_brain.serving.catalog import SessionInfo, nobody_runs
 from agent_brain.serving.event_log import EventLog, LogReader
@@ -37,16 +36,6 @@ SOONEST, LATEST = 0.5, 3.0  # seconds between looks for what other processes wri
 logger = get_logger(__name__)
 Status: TypeAlias = Literal["idle", "running", "waiting", "interrupted"]
 BUSY = "The session is answering another message: send yours again when the answer is complete"
-
-
-class ResumeOptions(RunOptions, total=False):
-    """The arguments of :meth:`Brain.resume`."""
-
-    approve: Approve | None
-    deny: Deny | None
-    edit: Mapping[str, Mapping[str, Any]] | None
-    input: object
-    deps: object
 
 
 @dataclass(eq=False, repr=False)
