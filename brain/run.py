@@ -305,7 +305,8 @@ class Run(AsyncResource, Generic[OutputT_co]):
                 finally:
                     await steps.aclose()
                 await self._finish(engine.reason or StopReason.DONE)
-            await self._observation.end(self._result)
+            if self._observation.entered:  # two calls less for a run without hooks
+                await self._observation.end(self._result)
             if noting:
                 await interruption.take_back()
             if self._reads is True:
