@@ -78,6 +78,15 @@ class Lines(Sequence[Entry]):
     def __len__(self) -> int:
         return len(self.lines)
 
+    @property
+    def last(self) -> int:
+        """The sequence number of the last entry; there must be one."""
+        return self.lines[-1][0]
+
+    def take(self, *columns: Iterable[Any]) -> None:
+        """Append entries, given as the columns of their lines."""
+        self.lines += zip(*columns, strict=True)
+
 
 class Rows(Sequence[Row]):
     """Rows as three columns, which take less time and memory than a tuple for each row.
@@ -109,6 +118,32 @@ class Rows(Sequence[Row]):
             if any(map((1).__ne__, map(itemgetter(2), lines))):
                 rows.versions.update((line[0], line[2]) for line in lines if line[2] != 1)
         return rows
+
+    @classmethod
+    def joined(cls, parts: Iterable[Rows]) -> Rows:
+        """Return the rows of all parts."""
+        rows = cls()
+        for part in parts:
+            rows.seqs += part.seqs
+            rows.kinds += part.kinds
+            rows.lines += part.lines
+            rows.versions.update(part.versions)
+        return rows
+
+    @property
+    def last(self) -> int:
+        """The sequence number of the last row; there must be one."""
+        return self.seqs[-1]
+
+    def take(self, *columns: Sequence[Any]) -> None:
+        """Append entries, given as the columns of their lines; kinds are interned."""
+        seqs, kinds, versions, _, _, lines = columns
+        self.seqs += seqs
+        self.kinds += kinds
+        self.lines += lines
+        if versions.count(1) < len(versions):
+            numbered = zip(seqs, versions, strict=True)
+            self.versions.update(pair for pair in numbered if pair[1] != 1)
 
     def extend(self, rows: Iterable[Row]) -> None:
         """Append ``rows``."""

@@ -8,7 +8,6 @@ from collections.abc import (
     AsyncGenerator,
     Callable,
     Collection,
-    Iterable,
     Iterator,
     Mapping,
     Sequence,
@@ -119,6 +118,11 @@ class ThreadedJournal(Journal):
             whole: Read one state of the session, if the store can.
         """
 
+    def _rows(self, session: str, after: int, *, history: bool) -> Rows:
+        """See :meth:`Journal.rows`."""
+        pages = self._pages(session, after, READ, history=history, whole=True)
+        return Rows.of_pages(pages)
+
     @abstractmethod
     def _last(self, session: str) -> int:
         """See :meth:`Journal.last`."""
@@ -199,24 +203,17 @@ class ThreadedJournal(Journal):
     async def read(self, session: str, after: int = 0, *, history: bool = False) -> list[Entry]:
         """See :meth:`Journal.read`."""
 
-        def gather(pages: Iterable[Lines]) -> list[Entry]:
+        def read() -> list[Entry]:
+            pages = self._pages(session, after, READ, history=history, whole=True)
             return [entry for page in pages for entry in page]
 
-        return await self._gather(session, after, gather, history=history)
+        check_reading(session, after)
+        return await self._call(read, session)
 
     async def rows(self, session: str, after: int = 0, *, history: bool = False) -> Rows:
         """See :meth:`Journal.rows`."""
-        return await self._gather(session, after, Rows.of_pages, history=history)
-
-    async def _gather(
-        self, session: str, after: int, gather: Callable[[Iterable[Lines]], T], *, history: bool
-    ) -> T:
         check_reading(session, after)
-
-        def read() -> T:
-            return gather(self._pages(session, after, READ, history=history, whole=True))
-
-        return await self._call(read, session)
+        return await self._call(lambda: self._rows(session, after, history=history), session)
 
     async def pages(
         self, session: str, after: int = 0, *, history: bool = False, size: int = PAGE

@@ -11,13 +11,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from operator import add, lt
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 from zlib import crc32
 
 from agent_brain.common.secrets import get_logger
 from agent_brain.memories.errors import JournalDamagedError, JournalError
 from agent_brain.memories.journal.base import conflict, damaged, held_error, lost
-from agent_brain.memories.journal.entry import Line, Lines, checksum
+from agent_brain.memories.journal.entry import Line, Lines, Rows, checksum
 from agent_brain.memories.journal.lease import Lease
 from agent_brain.memories.journal.sql import sessions
 from agent_brain.memories.journal.sql.database import Cursor, Transaction
@@ -35,19 +35,29 @@ OTHER_TYPES = ValueError | OverflowError | TypeError | AttributeError  # errors 
 
 # An entry to be written: retired, seq, kind, version, time, data
 New: TypeAlias = tuple[bool, int, str, int, int, str]
+PageT = TypeVar("PageT", Lines, Rows)
 # The session, the next entries up to a damage, and its error
-Page: TypeAlias = tuple[Counts, Lines, JournalDamagedError | None]
-Do: TypeAlias = Callable[[Callable[[Transaction], Page]], Page]  # calls with a transaction
+Page: TypeAlias = tuple[Counts, PageT, JournalDamagedError | None]
+# Calls with a transaction, perhaps again if the connection breaks
+Do: TypeAlias = Callable[[Callable[[Transaction], Page[PageT]]], Page[PageT]]
 
 
 def pages(
-    do: Do, key: Key, after: int, size: int, *, history: bool, whole: bool = False
-) -> Iterator[Lines]:
+    do: Do[PageT],
+    key: Key,
+    kind: type[PageT],
+    after: int,
+    size: int,
+    *,
+    history: bool,
+    whole: bool = False,
+) -> Iterator[PageT]:
     """Yield the entries of a session with a number above ``after``, in order.
 
     Args:
         do: Calls a function with a transaction.
         key: The session's key.
+        kind: What a page is.
         after: A sequence number.
         size: The most entries of a page.
         history: Include retired entries.
@@ -59,8 +69,8 @@ def pages(
     """
     first, at, found = None, after, 0
     while True:
-        read = partial(_read_page, key=key, after=at, size=size, history=history, whole=whole)
-        counts, page, damage = do(read)
+        read = partial(_read_page, key=key, kind=kind, after=at, size=size, history=history)
+        counts, page, damage = do(partial(read, whole=whole))
         first = first or counts
         if (counts.base, counts.created) != (first.base, first.created):
             raise JournalError(
@@ -68,7 +78,7 @@ def pages(
             )
         if page:
             yield page
-            at, found = page.lines[-1][0], found + len(page)
+            at, found = page.last, found + len(page)
         if len(page) < size:
             break
     if damage is not None:
@@ -80,8 +90,15 @@ def pages(
 
 
 def _read_page(
-    tx: Transaction, key: Key, after: int, size: int, *, history: bool, whole: bool
-) -> Page:
+    tx: Transaction,
+    key: Key,
+    kind: type[PageT],
+    after: int,
+    size: int,
+    *,
+    history: bool,
+    whole: bool,
+) -> Page[PageT]:
     """Return the session, at most ``size`` entries above ``after``, and the error of a damage."""
     try:
         counts = sessions.find(tx, key).shown
@@ -89,19 +106,19 @@ def _read_page(
         if whole or not (isinstance(error, JournalDamagedError) or tx.is_damage(error)):
             raise
         counts = Counts(last=UNKNOWN)
-    lines: list[Line] = []
+    page = kind([])
     damage = None
     try:
         if counts.last:
-            _read(tx, key, counts.last, after, size, lines, history=history)
+            _read(tx, key, counts.last, after, size, page, history=history)
         if counts.last == UNKNOWN:
-            last = lines[-1][0] if lines else after
+            last = page.last if page else after
             damage = key.damaged(
                 f"its row is damaged or missing: what came after entry {last} is unknown"
             )
     except JournalDamagedError as error:
         damage = error
-    return counts, Lines(lines), damage
+    return counts, page, damage
 
 
 def _read(
@@ -110,7 +127,7 @@ def _read(
     last: int,
     after: int,
     size: int,
-    into: list[Line],
+    into: Lines | Rows,
     *,
     history: bool,
     batch: int = FETCHED,
@@ -133,9 +150,9 @@ def _read(
             grow = all(map(lt, (at, *seqs), seqs))  # a damaged tree leads elsewhere
             if not (are_right and grow and seqs[-1] <= last):
                 raise damaged(key.text, seqs[0], f"the {key.place}")
-            known = map(kinds.__getitem__, stored)
-            retired = map(bool, more[0]) if more else [False] * len(seqs)
-            into += zip(seqs, known, versions, times, retired, data, strict=True)
+            known = [*map(kinds.__getitem__, stored)]
+            retired = [*map(bool, more[0])] if more else [False] * len(seqs)
+            into.take(seqs, known, versions, times, retired, data)
             at = seqs[-1]
     except Exception as error:
         if not (isinstance(error, JournalDamagedError | OTHER_TYPES) or tx.is_damage(error)):

@@ -9,12 +9,12 @@ from functools import partial
 from agent_brain.common.secrets import get_logger
 from agent_brain.memories.errors import JournalError
 from agent_brain.memories.journal.base import SessionRecord
-from agent_brain.memories.journal.entry import Line, Lines, from_milliseconds
+from agent_brain.memories.journal.entry import Line, Lines, Rows, from_milliseconds
 from agent_brain.memories.journal.lease import Lease
 from agent_brain.memories.journal.sql import entries, sessions
 from agent_brain.memories.journal.sql.database import Database, Transaction
 from agent_brain.memories.journal.sql.sessions import Key
-from agent_brain.memories.journal.threaded import Change, ThreadedJournal
+from agent_brain.memories.journal.threaded import READ, Change, ThreadedJournal
 
 log = get_logger(__name__)
 PURGE_EVERY = 60.0  # seconds, if sessions last long
@@ -71,12 +71,24 @@ class SQLJournal(ThreadedJournal):
     ) -> Iterator[Lines]:
         key, run = self._key(session), self._database.run
 
-        def read(do: entries.Do) -> Iterator[Lines]:
-            return entries.pages(do, key, after, size, history=history, whole=whole)
+        def read(do: entries.Do[Lines]) -> Iterator[Lines]:
+            return entries.pages(do, key, Lines, after, size, history=history, whole=whole)
 
         if whole:
             return iter(run("read", lambda tx: [*read(lambda work: work(tx))]))
         return read(partial(run, "read"))
+
+    def _rows(self, session: str, after: int, *, history: bool) -> Rows:
+        """Read the columns that rows are, without a tuple for each entry."""
+        key = self._key(session)
+
+        def read(tx: Transaction) -> Rows:
+            parts = entries.pages(
+                lambda work: work(tx), key, Rows, after, READ, history=history, whole=True
+            )
+            return Rows.joined(parts)
+
+        return self._database.run("read", read)
 
     def _last(self, session: str) -> int:
         key = self._key(session)

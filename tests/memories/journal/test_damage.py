@@ -15,7 +15,7 @@ import pytest
 
 from agent_brain.memories import Entry, JournalError, SQLiteJournal
 from agent_brain.memories.errors import JournalDamagedError
-from agent_brain.memories.journal.entry import Rows, to_line
+from agent_brain.memories.journal.entry import Lines, Rows, to_line
 from agent_brain.memories.journal.sql import sessions
 from agent_brain.memories.journal.sql.database import Transaction
 from agent_brain.memories.journal.sql.entries import pages
@@ -96,7 +96,7 @@ def pages_are_right(db: SQLiteDatabase, key: Key, entries: list[Entry]) -> bool:
     found: list[Entry] = []
     whole = False
     with suppress(JournalError):
-        for page in pages(partial(db.run, "read"), key, 0, 4, history=True):
+        for page in pages(partial(db.run, "read"), key, Lines, 0, 4, history=True):
             found += page
             assert found == [entry for entry in entries if entry in found]
         whole = True
@@ -106,7 +106,7 @@ def pages_are_right(db: SQLiteDatabase, key: Key, entries: list[Entry]) -> bool:
 
 def all_is_right(db: SQLiteDatabase, key: Key, entries: list[Entry]) -> bool:
     def read(tx: Transaction) -> Rows:
-        return Rows.of_pages(pages(lambda work: work(tx), key, 0, 1000, history=False))
+        return Rows.joined(pages(lambda work: work(tx), key, Rows, 0, 1000, history=False))
 
     rows = attempt(db, read)
     live = [(e.seq, e.kind, to_line(e.data)) for e in entries if not e.retired]
