@@ -152,11 +152,6 @@ class ChromaStore(ABC):
         """Delete every row of the session, whichever model made it."""
         self._clear()
 
-    @in_thread(writes=True)
-    def blank(self) -> None:
-        """Overwrite what our files hold beside the rows."""
-        self._blank()
-
     async def aclose(self) -> None:
         """Disconnect."""
         if self._client is not None:
@@ -267,9 +262,6 @@ class ChromaStore(ABC):
         self._collection = self.dimension = None
         if self._find(self._client) is not None:
             self._client.delete_collection(self._name)
-
-    def _blank(self) -> None:
-        """Do nothing: there are no files of ours."""
 
 
 class ChromaServer(ChromaStore):

@@ -6,6 +6,7 @@ import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
+from os import SEEK_END
 from pathlib import Path
 from struct import Struct
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -66,6 +67,7 @@ class ChromaFolder(ChromaStore):
         super()._disconnected()
         self._system: Any = None
         self._seen: int | None = None  # the count of writes when the folder was opened
+        self._blanked: dict[Path, int] = {}  # when the rows of an index were last written
 
     def _place(self) -> str:
         return f"in {str(self._path)!r}"
@@ -82,7 +84,10 @@ class ChromaFolder(ChromaStore):
                 self.losses += self._seen is not None and not self._path.exists()
                 self._close()
             self._seen = after
-            yield
+            try:
+                yield
+            finally:
+                self._blank()
 
     def _rows(self, dimension: int | None = None) -> Any:
         if self._client is None and dimension is None and not self._path.exists():
@@ -138,16 +143,31 @@ class ChromaFolder(ChromaStore):
             shutil.rmtree(self._path)
 
     def _blank(self) -> None:
-        """Overwrite the room for more rows: it holds what was in the RAM of the process."""
-        self._close()
-        for file in self._path.glob("*/header.bin"):
-            _, _, room, count, size = HEADER.unpack_from(file.read_bytes())
-            for name, width in (("data_level0.bin", size), ("length.bin", LENGTH)):
-                index = file.with_name(name)
-                if index.stat().st_size == room * width:
-                    with index.open("r+b") as rows:
-                        rows.seek(count * width)
-                        rows.write(bytes((room - count) * width))
+        """Overwrite the room for more rows in the indexes that Chroma has written.
+
+        A new index, also one that is made at every opening because it has few rows, is written with
+        the RAM that was allocated for it, and so with what the process had there before.
+        """
+        for rows in self._path.glob("*/data_level0.bin"):
+            if rows.stat().st_mtime_ns != self._blanked.get(rows):
+                with suppress(FileNotFoundError):  # of a damaged index, and Chroma says so
+                    _blank_behind_rows(rows)
+                self._blanked[rows] = rows.stat().st_mtime_ns
+
+
+def _blank_behind_rows(rows: Path) -> None:
+    header = rows.with_name("header.bin").read_bytes()
+    if len(header) < HEADER.size:
+        return
+    _, _, _, count, size = HEADER.unpack_from(header)
+    for file, width in ((rows, size), (rows.with_name("length.bin"), LENGTH)):
+        room = file.stat().st_size - count * width
+        if room > 0:
+            with file.open("r+b") as index:
+                index.seek(-room, SEEK_END)
+                if any(index.read()):
+                    index.seek(-room, SEEK_END)
+                    index.write(bytes(room))
 
 
 def make_store(

@@ -454,13 +454,10 @@ class Vectors:
             try:
                 await self.connect()
                 self._erasing |= erase and bool(self._deleted)
-                erasing = self._erasing and store.leaves_traces
-                if erasing and self._deleted:
+                if self._erasing and self._deleted and store.leaves_traces:
                     await self._take_back(store)
                 while self._deleted or self.held:
                     await (self._delete(store) if self._deleted else self._write(store))
-                if erasing:
-                    await store.blank()
                 self._erasing = False
             except VectorStoreError as error:
                 if strict:

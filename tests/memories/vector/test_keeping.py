@@ -308,6 +308,23 @@ async def test_nothing_of_a_forgotten_message_is_in_the_folder(
         assert await memory.count() == saved + 2
 
 
+@one_loop
+async def test_the_ram_of_the_process_is_in_no_file(tmp_path, embedder) -> None:
+    """Chroma writes a new index, and one of few rows at each opening, as ``malloc`` gave it."""
+    for _ in range(3):
+        freed = [b"Zanzibar" * (size // 8) for size in (400, 27_000) for _ in range(500)]
+        del freed
+        async with VectorMemory(path=tmp_path, embedder=embedder) as memory:
+            await memory.update(said("kitten", "rain"))
+            assert await found(memory, "kitten", 1) == ["kitten"]
+            await memory._vectors.save()
+            indexes = [*store_of(memory)._path.rglob("data_level0.bin")]
+            indexes += store_of(memory)._path.rglob("length.bin")
+            assert len(indexes) == 2
+            assert not any(b"".join(map(Path.read_bytes, indexes)))
+        assert not any(b"".join(map(Path.read_bytes, indexes)))
+
+
 @pytest.mark.parametrize(
     "count, damage",
     [
