@@ -198,8 +198,8 @@ JOURNAL = [
     named(
         "--journal",
         "PLACE",
-        "A SQLite file, redis://… or postgresql://…. Prefer AGENT_BRAIN_JOURNAL for a URL with a "
-        "password: other users of this computer can read options.",
+        "A SQLite file, or the URL of a server such as redis://…. Prefer AGENT_BRAIN_JOURNAL for a "
+        "URL with a password: other users of this computer can read options.",
         envvar="AGENT_BRAIN_JOURNAL",
     ),
 ]

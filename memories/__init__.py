@@ -28,12 +28,12 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.memories.errors import SessionConflictError as SessionConflictError
     from agent_brain.memories.errors import SnapshotError as SnapshotError
     from agent_brain.memories.errors import VectorStoreError as VectorStoreError
-    from agent_brain.memories.journal import Entry as Entry
-    from agent_brain.memories.journal import Journal as Journal
-    from agent_brain.memories.journal import PostgresJournal as PostgresJournal
-    from agent_brain.memories.journal import RamJournal as RamJournal
-    from agent_brain.memories.journal import RedisJournal as RedisJournal
-    from agent_brain.memories.journal import SQLiteJournal as SQLiteJournal
+    from agent_brain.memories.journal.base import Journal as Journal
+    from agent_brain.memories.journal.entry import Entry as Entry
+    from agent_brain.memories.journal.postgres.journal import PostgresJournal as PostgresJournal
+    from agent_brain.memories.journal.ram import RamJournal as RamJournal
+    from agent_brain.memories.journal.redis.journal import RedisJournal as RedisJournal
+    from agent_brain.memories.journal.sqlite.journal import SQLiteJournal as SQLiteJournal
     from agent_brain.memories.layered import LayeredMemory as LayeredMemory
     from agent_brain.memories.message import Attachment as Attachment
     from agent_brain.memories.message import Message as Message

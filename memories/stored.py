@@ -84,9 +84,9 @@ class StoredMemory(Retagged, Exported):
     Args:
         tools: The tools that the agent may call.
         views: What :meth:`context` shows: the first of them; none shows everything.
-        journal: Where the session is stored: a journal, or its place: the path of a SQLite file,
-            ``redis://…`` or ``postgresql://…``, which is then closed with the memory. None keeps it
-            in RAM only.
+        journal: Where the session is stored: a journal, or its place: the path of a SQLite file, or
+            a URL such as ``redis://…``, which is then closed with the memory. None keeps it in RAM
+            only.
         session: Which conversation; any text.
         tenant: Whose; sessions of different tenants are separate.
         ttl: How long messages are kept, in seconds or as a timedelta, unless they are pinned or

@@ -203,7 +203,6 @@ def import_command() -> None:
 def salvage() -> None:
     """Copy what can be read of the damaged journal SOURCE to the journal TARGET.
 
-    Both are the path of a SQLite file, redis://… or postgresql://…. SOURCE is not changed. Of each
-    session what stands before the damage is copied. Exit codes: 0 all of it was, 1 something is
-    lost, 2 trouble.
+    Both are places as for --journal. SOURCE is not changed. Of each session what stands before the
+    damage is copied. Exit codes: 0 all of it was, 1 something is lost, 2 trouble.
     """

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, TypeVar
 import anyio
 
 from agent_brain.common.aio import maybe_await
-from agent_brain.memories.journal import Journal
+from agent_brain.memories.journal.base import Journal
 
 T = TypeVar("T")
 Make: TypeAlias = Callable[..., Awaitable[Any]]

@@ -17,7 +17,8 @@ from agent_brain.memories.errors import (
     LeaseHeldError,
     LeaseLostError,
 )
-from agent_brain.memories.journal import Entry, Journal
+from agent_brain.memories.journal.base import Journal
+from agent_brain.memories.journal.entry import Entry
 from agent_brain.testing.conformance.check import (
     Check,
     behaviours,

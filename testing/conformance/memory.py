@@ -12,7 +12,8 @@ import anyio
 
 from agent_brain.brain import Brain
 from agent_brain.memories.base import Memory
-from agent_brain.memories.journal import Journal, RamJournal
+from agent_brain.memories.journal.base import Journal
+from agent_brain.memories.journal.ram import RamJournal
 from agent_brain.memories.message import Message
 from agent_brain.memories.store.snapshot import Snapshot
 from agent_brain.nets.library.react import react

@@ -268,7 +268,7 @@ ELSEWHERE = """
 import sys, anyio
 from agent_brain import Brain, MessagesMemory, react, tool
 from agent_brain.memories import Snapshot
-from agent_brain.memories.journal import SQLiteJournal
+from agent_brain.memories import SQLiteJournal
 from agent_brain.testing import ScriptedLLM, run_state
 
 @tool(requires_approval=True)

@@ -22,8 +22,7 @@ from agent_brain import (
     tool,
 )
 from agent_brain.errors import JournalError
-from agent_brain.memories import Journal, RamJournal, SQLiteJournal
-from agent_brain.memories.journal import Entry
+from agent_brain.memories import Entry, Journal, RamJournal, SQLiteJournal
 from agent_brain.memories.journal.lease import Lease
 from agent_brain.states import RunFailed
 from agent_brain.testing import FakeMemory, ScriptedLLM

@@ -8,8 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 from agent_brain import LLM, Brain, Message, MessagesMemory, Net, SQLiteJournal, State, react, tool
-from agent_brain.memories import PostgresJournal, RamJournal, RedisJournal
-from agent_brain.memories.journal import Journal
+from agent_brain.memories import Journal, PostgresJournal, RamJournal, RedisJournal
 from agent_brain.tools import Action, BaseTool
 from benchmarks.journals.places import Place
 from benchmarks.journals.texts import text
