@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agent_brain.common.text import count_of
 from agent_brain.memories.errors import JournalError, LeaseHeldError, MemoryUseError
@@ -16,7 +16,7 @@ from agent_brain.memories.user.facts import LIVE, OWN, USER, Fact, Kind
 from agent_brain.memories.user.knowing import fact_line, message_line
 from agent_brain.memories.user.learning import BATCH, replaced_by
 from agent_brain.memories.user.origins import has_quote, own_words
-from agent_brain.tools.base import BaseTool
+from agent_brain.tools.base import Approval, BaseTool
 from agent_brain.tools.context import ToolContext
 from agent_brain.tools.errors import ToolError
 from agent_brain.tools.function import tool
@@ -176,11 +176,19 @@ TOOLS = tuple(name for name in vars(UserTools) if not name.startswith("_"))
 def tools_of(user: UserMemory) -> list[BaseTool]:
     """Return the tools over what is known about a user."""
     functions = UserTools(user)
+    approval: dict[str, Approval] = dict.fromkeys(user.approve, True)
+    if "forget" in approval:
+        approval["forget"] = _erases
     return [
-        tool(name=name, requires_approval=name in user.approve)(getattr(functions, name))
+        tool(name=name, requires_approval=approval.get(name, False))(getattr(functions, name))
         for name in TOOLS
         if name == "recall_user" or not user.log.readonly
     ]
+
+
+def _erases(arguments: dict[str, Any]) -> bool:
+    """Return whether a call of ``forget`` does more than say how much it would forget."""
+    return bool(arguments.get("fact_id")) or arguments.get("expect") is not None
 
 
 def _would_forget(chosen: Sequence[Fact], messages: int) -> str:

@@ -194,6 +194,21 @@ async def test_a_model_recalls_forgets_and_edits_blocks() -> None:
     assert "project (version 1):\n<data>A book</data>" in await shown(user, "hello")
 
 
+async def test_only_a_call_that_forgets_waits_for_approval() -> None:
+    user = UserMemory(approve="forget")
+    await user.remember("Lives in Porto", slot="home", source=said("I live in Porto", 1))
+    ask = Action(name="forget", args={"slot": "home"})
+    erase = Action(name="forget", args={"slot": "home", "expect": 1})
+    llm = ScriptedLLM([[ask], [erase], "Done."])
+    async with Brain("react", llm=llm, user=user) as brain:
+        result = await brain.run("Forget where I live.")
+        assert result.stop_reason == "approval"
+        assert "call it again with expect=1" in llm.calls[1].messages[-1].content
+        assert len(await user.facts(status="all")) == 1
+        assert (await brain.resume(approve=True)).answer == "Done."
+    assert await user.facts(status="all") == []
+
+
 async def test_blocks_are_compared_and_swapped() -> None:
     user = UserMemory()
     await user.edit_block("persona", "Likes short answers")
