@@ -195,9 +195,8 @@ class BranchRun:
 
     async def events(self) -> AsyncGenerator[Event, None]:
         """Yield the events of the branch."""
-        branch, inner, outer = self.branch, self.inner, self.outer
+        branch, inner = self.branch, self.inner
         control = inner.memory.control
-        inner.watched = inner.memory_calls.listens = outer.watched
         set_run_work(family(inner.memory), inner.memory_calls)
         if self.outside is not None:
             control = await self._begin(self.outside)
@@ -266,8 +265,12 @@ class BranchRun:
         if self.outside is None:
             set_run_work(family(self.inner.memory), self.outer.memory_calls)
         else:
-            calls = self.inner.memory_calls
-            calls.engine, calls.budget = self.outer, self.inner.budget
+            calls, outer = self.inner.memory_calls, self.outer
+            calls.record, calls.outgoing, calls.budget = (
+                outer.record,
+                outer.outgoing,
+                self.inner.budget,
+            )
 
     async def _begin(self, outside: Control) -> Control:
         """Begin on a memory of its own, or continue what an earlier run had begun there."""

@@ -2,18 +2,16 @@
 
 Before a step it looks at the limits, and at what is asked of the run. It enters the state, whose
 ``run`` yields text, events and work; it does the work, and records what is reported. Then it leaves
-the state. ``next_state`` proposes, ``next_node`` checks the proposal against the edges, and the
+the state. ``next_state`` proposes, ``_choose`` checks the proposal against the edges, and the
 registers of the run advance. The step is written, at once or with what comes next, and then its
 last event is yielded.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import KW_ONLY, InitVar, dataclass, field
-from enum import Enum
 from functools import partial
 from typing import Any, NoReturn, TypeAlias, TypeVar
 
@@ -48,7 +46,7 @@ from agent_brain.nets.delegation import Branch, Delegate
 from agent_brain.nets.net import Net, Node
 from agent_brain.nets.validation import name_of
 from agent_brain.open_calls import close_open_calls
-from agent_brain.recorder import StepRecorder, StepReport
+from agent_brain.recorder import StepRecorder
 from agent_brain.states.answering import best_words, last_answer
 from agent_brain.states.concurrency import failure_of
 from agent_brain.states.events import (
@@ -60,7 +58,7 @@ from agent_brain.states.events import (
     StateExited,
     StuckDetected,
 )
-from agent_brain.states.hooks import Hook, StateRequest
+from agent_brain.states.hooks import StateRequest
 from agent_brain.states.model_call import UNYIELDED
 from agent_brain.states.pipeline import STATE, Observation, Pipeline, hooks_of, surrounded
 from agent_brain.states.work import (
@@ -113,31 +111,28 @@ class Engine:
         memory: The memory.
         memory_calls: Makes what the memory needs in the run.
         net: The net.
+        outgoing: Events of steps and of the memory, to be yielded when the last step is written.
         outer: The run, or the step that runs the net.
         path: The states and branches around the net.
         pauses: Whether a person is asked about calls that may have taken effect before a crash.
         over: Whether the net has ended.
         record: Records what the steps report.
-        reads: Whether the consumer reads an event: every one, none, or what a function says. The
-            others are recorded and not yielded.
+        reads: Whether the consumer reads an event of a state: every one, none, or what a function
+            says. The others are recorded and not yielded.
         reason: Why it stopped; None before that. While it is set and the loop continues, the
             fallback state runs, to which no limit applies.
         run_id: The ID of the run.
         sink: Takes the events of tool calls that nobody reads as they happen; None: they are read.
         steering: What is asked of a run that can be asked to stop.
         stuck: When the run repeats itself.
-        unwritten: Events of steps and of the calls of the memory, to be yielded when the step is
-            written.
         watched: Whether somebody reads all events of the run.
     """
 
     net: Net
-    memory: Memory
-    budget: Budget
+    memory_calls: MemoryCalls
     stuck: StuckPolicy | None
     _: KW_ONLY
     run_id: str
-    hooks: Pipeline | None = None
     path: tuple[str, ...] = ()
     key: str = ""
     as_thoughts: bool = False
@@ -148,55 +143,47 @@ class Engine:
     resumed: InitVar[bool] = False  # whether the run was
     pauses: bool = False
     asks: bool = True
-    calls: InitVar[MemoryCalls | None] = None
-    at: Position = NOWHERE
+    at: Position = field(init=False)
+    budget: Budget = field(init=False)
+    hooks: Pipeline | None = field(init=False)
     left: bool = False
-    unwritten: list[Event] = field(init=False)
+    memory: Memory = field(init=False)
+    outgoing: list[Event] = field(init=False)
     over: bool = False
     reason: StopReason | None = None
-    sink: Callable[[Event], object] | None = field(init=False)
-    watched: bool = False
-    _around: Sequence[Hook] = ()
-    memory_calls: MemoryCalls = field(init=False)
+    sink: Callable[[Event], object] | None = None
+    watched: bool = field(init=False)
     _working: Here = field(init=False)  # where the code of states works
-    _delegated: Counter[str] | None = None  # branches of this step, by name
     _durable: bool = field(init=False)
-    _ends_steps: bool = field(init=False)  # there is something to do at their end
-    _has_forked: bool = False  # a branch of this step has, or had, a memory of its own
-    _had_branches: bool = field(init=False)  # so may the next step: it was begun before
+    _has_branches: bool = field(init=False)  # on memories of their own: this step has, or had, any
     _observation: Observation = UNOBSERVED  # of the hooks that observe states
-    _pace: Pace | None = None
+    _pace: Pace | None = None  # where it may never wait
     _paraphrases: Paraphrases | None = None
     record: StepRecorder = field(init=False)
-    _held: bool = False  # the last step is written with what comes next
+    _written: bool = True  # the last step is; otherwise it is written with what comes next
 
-    def __post_init__(self, resumed: bool, calls: MemoryCalls | None) -> None:
-        memory, budget, stuck = self.memory, self.budget, self.stuck
+    def __post_init__(self, resumed: bool) -> None:
+        calls, stuck = self.memory_calls, self.stuck
+        self.memory, self.hooks, self.budget = calls.memory, calls.hooks, calls.budget
+        self.outgoing, self.watched = calls.outgoing, calls.listens
         if stuck is not None and stuck.similar is not None:
             self._paraphrases = Paraphrases(stuck)
-        self.record = StepRecorder(memory, budget, as_thoughts=self.as_thoughts, asks=self.asks)
-        self._durable = memory.durable
-        self._had_branches = resumed or memory.resumed
-        self._ends_steps = self._durable or self._had_branches
-        if self.hooks is not None:
-            self._around = self.hooks.around
-        if budget.limits.timeout is not None and self.reads is not True:
-            self._pace = Pace()  # or it may never wait
+        at = self.at = Position(self.run_id, self.budget.control.step, None, self.path)
+        calls.record = self.record = StepRecorder(
+            self.memory, self.budget, at, as_thoughts=self.as_thoughts, asks=self.asks
+        )
+        self._working = Here(calls, in_step=True)
+        self._durable = self.memory.durable
+        self._has_branches = resumed or self.memory.resumed
+        if self.reads is not True:
+            self.sink = self.record.note
+            self._pace = None if self.budget.limits.timeout is None else Pace()
         # Between the last step and the end of the run, the process may have ended.
-        self.over = memory.control.done and not self.path
-        if calls is None:
-            place = Position(self.run_id, budget.control.step, None, self.path)
-            calls = MemoryCalls(memory, self.hooks, place, budget)
-        self.memory_calls, self._working = calls, Here(calls, in_step=True)
-        self.watched = calls.listens
-        self.sink = None if self.reads is True else self.record.note
-        calls.engine, calls.budget, self.unwritten = self, budget, calls.events
+        self.over = self.memory.control.done and not self.path
 
     async def partial_answer(self) -> list[Message]:
         """Return what was said in a step that is unfinished, if no message has it."""
         report = self.record.report
-        if not report.unfinished:
-            return []
         if report.partial is not None:
             self.record.say(to_compact_json(report.partial), None)
         text = self.record.unrecorded(await self.memory.turn())
@@ -210,38 +197,29 @@ class Engine:
 
     async def steps(self) -> AsyncGenerator[Event, None]:  # noqa: C901, PLR0915 - one loop
         """Yield events until the net ends or a limit is reached."""
-        memory, record, budget, unwritten = self.memory, self.record, self.budget, self.unwritten
-        note, reads, pace, steering = record.note, self.reads, self._pace, self.steering
-        working, plain, around = self._working, self.hooks is None, self._around
-        free = budget.free_steps
-        # unwritten is the list itself, which is only changed in place
+        memory, record, outgoing, steering = self.memory, self.record, self.outgoing, self.steering
+        note, reads, pace, working = record.note, self.reads, self._pace, self._working
+        hooks, control, free = self.hooks, self.budget.control, self.budget.free_steps
+        # outgoing is the list itself, which is only changed in place
         node = None if self.over else self._current()
         while node is not None:
-            step = budget.control.step
-            reached = None if step < free or self.reason else budget.reached(memory.control)
-            if steering is not None and (steering.unread or steering.stopping) and not self.reason:
-                unwritten += await self._receive(steering)
-                reached = reached or steering.stopping
-            if reached and not (reached in SPENDING and await node.state.costs_nothing(memory)):
-                node = await self._stop(reached)
-                continue
-            self._delegated = None
-            self._has_forked, self._had_branches = self._had_branches, False
-            place = self.run_id, step, node.name, self.path
-            self.at = record.at = tuple.__new__(Position, place)  # half the time of Position(…)
-            if record.used:
-                record.begin_step()
+            asked = steering is not None and (steering.unread or steering.stopping)
+            if self.reason is None and (asked or control.step >= free):
+                reached = await self._reason_to_stop(node)
+                if reached is not None:
+                    node = await self._stop(reached)
+                    continue
+            self.at = record.begin_step((self.run_id, control.step, node.name, self.path))
             if reads is True:
-                unwritten.append(StateEntered(at=self.at))
-            if UNYIELDED:  # of states that failed
-                UNYIELDED.clear()
-            while unwritten and not self._held:
-                yield unwritten.pop(0)
+                outgoing.append(StateEntered(at=self.at))
+            UNYIELDED.clear()  # of states that failed
+            while outgoing and self._written:
+                yield outgoing.pop(0)
             stream: AsyncIterator[StreamItem] | None = None
+            failed: Exception | None = None  # the work, whose error is raised at the yield
             try:
-                by_itself = plain and not node.on_enter
-                stream = node.state.run(memory) if by_itself else await self._open(node)
-                failed: Exception | None = None  # the work, whose error is raised at the yield
+                opens = hooks is not None or node.on_enter
+                stream = await self._open(node) if opens else node.state.run(memory)
                 while True:
                     token = here.set(working)
                     try:
@@ -259,55 +237,61 @@ class Engine:
                         elif pace is not None:
                             await pace.keep()
                         continue
-                    while unwritten and not self._held:
-                        yield unwritten.pop(0)
+                    while outgoing and self._written:
+                        yield outgoing.pop(0)
+                    events = perform(item, self) if item.clock else item.events(self)
+                    if hooks is not None and hooks.around:
+                        events = surrounded(events, partial(self._inside, node))
                     try:
-                        events = perform(item, self) if item.clock else item.events(self)
-                        if around:
-                            events = surrounded(events, partial(self._inside, node))
-                        try:
-                            async for piece in events:
-                                self._held = False  # written before the first event of a round
-                                while unwritten:
-                                    yield unwritten.pop(0)
-                                noted = note(piece)
-                                if reads is True or (reads and reads(noted)):
-                                    yield noted
-                                elif pace is not None:
-                                    await pace.keep()
-                        finally:
-                            await events.aclose()
+                        async for piece in events:
+                            self._written = True  # before the first event of a round
+                            while outgoing:
+                                yield outgoing.pop(0)
+                            noted = note(piece)
+                            if reads is True or (reads and reads(noted)):
+                                yield noted
+                            elif pace is not None:
+                                await pace.keep()
                     except FinalError:  # which is not the state's to handle
                         raise
                     except Exception as error:
                         failed = error
+                    finally:
+                        await events.aclose()
                     if failed is None and record.report.waits is not None:
                         break
             except BaseException as error:
-                if not await self._leave_hurt(node, stream, error):
-                    if self._held and isinstance(error, Exception) and not self.left:
-                        written = await self._write_held(error)
-                        while written and unwritten:
-                            yield unwritten.pop(0)
+                last = await self._leave_hurt(node, stream, error)
+                if last is not None:
+                    while last:
+                        yield last.pop(0)
                     raise
             else:
                 if UNYIELDED:
                     _name_unyielded(node)
                 if node.on_exit or record.report.waits is not None:
                     await self._exit(node, stream)
-            node = await (self._close_step(node) if plain else self._leave(node))
-            while unwritten and not self._held:
-                yield unwritten.pop(0)
+            node = await (self._close_step(node) if hooks is None else self._leave(node))
+            while outgoing and self._written:
+                yield outgoing.pop(0)
             if self.memory_calls.error is not None:
                 raise self.memory_calls.error
-        while unwritten and not self._held:
-            yield unwritten.pop(0)
+        while outgoing and self._written:
+            yield outgoing.pop(0)
         self.reason = self.reason or StopReason.DONE
+
+    async def _reason_to_stop(self, node: Node) -> StopReason | None:
+        """Read what was sent to the run; return why it stops before ``node``, if it does."""
+        steering, reached = self.steering, self.budget.reached(self.memory.control)
+        if steering is not None and steering.unread:
+            await self._receive(steering)
+        if reached in SPENDING and await node.state.costs_nothing(self.memory):
+            reached = None
+        return reached or (None if steering is None else steering.stopping)
 
     def _inside(self, node: Node) -> AbstractContextManager[object]:
         """Return what hooks put around the state."""
-        hooks = self.hooks
-        return hooks.at_work(self._request(node)) if hooks and self._around else nullcontext()
+        return nullcontext() if self.hooks is None else self.hooks.at_work(self._request(node))
 
     def _request(self, node: Node) -> StateRequest:
         kind = type(node.state).__name__
@@ -315,7 +299,7 @@ class Engine:
             kind=kind, outer=self.outer, call_id=self.call_id, at=self.at, memory=self.memory
         )
 
-    async def _receive(self, steering: Steering) -> list[MessageReceived]:
+    async def _receive(self, steering: Steering) -> None:
         """Record the messages that were sent to the run."""
         received = await work_here(self.memory_calls, steering.record(self.memory))
         if received:
@@ -323,7 +307,7 @@ class Engine:
             if self._durable:
                 await self.memory.checkpoint()
         at = Position(self.run_id, self.budget.control.step, None, self.path)
-        return [MessageReceived(message, at=at) for message in received]
+        self.outgoing += [MessageReceived(message, at=at) for message in received]
 
     async def _open(self, node: Node) -> AsyncIterator[StreamItem]:
         """Return the stream of a state that hooks look at, or that is entered with a method."""
@@ -338,7 +322,9 @@ class Engine:
         stream = state.run(self.memory)
         if hooks is not None and hooks.debug is not None:
             stream = hooks.debug.watch(stream, state, node.name)
-        return surrounded(stream, partial(self._inside, node)) if self._around else stream
+        if hooks is not None and hooks.around:
+            stream = surrounded(stream, partial(self._inside, node))
+        return stream
 
     def _watched(self, node: Node, call: Coroutine[Any, Any, T]) -> Coroutine[Any, Any, T]:
         debug = None if self.hooks is None else self.hooks.debug
@@ -364,11 +350,14 @@ class Engine:
                     if self._note_refusal(error) is None:
                         raise
 
-    async def _leave_hurt(self, node: Node, stream: object, error: BaseException) -> bool:
+    async def _leave_hurt(
+        self, node: Node, stream: object, error: BaseException
+    ) -> list[Event] | None:
         """Leave a state that raised; note in ``error`` which state it was.
 
         Returns:
-            Whether the net or the run continues, so that the error is not raised.
+            None if the net or the run continues, so that the error is not raised. Otherwise the
+            events to be yielded before it is: those of the last step, if it was not yet written.
 
         Raises:
             StateCancelledError: ``error`` is a cancellation that is not meant for the run.
@@ -392,9 +381,14 @@ class Engine:
             failure.add_note(f"Raised in state {node.name!r} ({type(node.state).__name__})")
         if failure is not error:
             raise failure from error
-        if self._note_refusal(error) is not None:  # the run ends with the step
-            return True
-        return await self._fail(node, error)
+        # a call that was refused ends the run with the step
+        if self._note_refusal(error) is not None or await self._fail(node, error):
+            return None
+        lost = self.left or not isinstance(error, Exception) or isinstance(error, STORE_ERRORS)
+        if self._written or lost:
+            return []
+        await self._write_last()
+        return self.outgoing
 
     def _note_refusal(self, error: BaseException) -> StopReason | None:
         """Return the limit that has refused a call of the step, if ``error`` says that."""
@@ -432,61 +426,63 @@ class Engine:
         await observation.end(None if following is None else following.name)
         return following
 
-    async def _close_step(self, node: Node) -> Node | None:  # noqa: C901 - in this order
-        """End a step; return the next state."""
-        report, at = self.record.report, self.at
-        if self.record.open_responses:
-            self.record.count_open_responses()
+    async def _close_step(self, node: Node) -> Node | None:
+        """End a step: choose the next state, and write the step; return the state."""
+        record, report, control = self.record, self.record.report, self.memory.control
+        if record.open_responses:
+            record.count_open_responses()
+        following = None
+        if report.waits is report.cut is self.reason is None:  # the fallback state is the last
+            following = await self._choose(node)
         if (reason := report.waits or report.cut) is not None:  # it runs again on resume
             return await self._stop_within(reason)
-        memory = self.memory
-        control = memory.control
-        following = None
-        if self.reason is None:  # the fallback state is the last
-            try:
-                target = None
-                if report.error is None:
-                    token = here.set(self._working) if node.decides else None
-                    try:
-                        deciding = node.state.next_state(memory)
-                        if self.hooks is not None:
-                            deciding = self._watched(node, deciding)
-                        target = await deciding
-                    finally:
-                        if token is not None:
-                            here.reset(token)
-                following = node.following.get(id(target))
-                if not following or control.done:
-                    following = next_node(node, target, report, done=control.done)
-            except BaseException as error:
-                if self._note_refusal(error) is None and not await self._fail(node, error):
-                    report.unfinished = True
-                    raise failure_of(error, node.name, type(node.state).__name__)  # noqa: B904
-                if report.cut is not None:
-                    return await self._stop_within(report.cut)
-                following = node.on_error
-        name = None if following is None else following.name
         self.over = following is None
+        name = None if following is None else following.name
+        mark = verdict = None
+        if self.stuck and (report.finished or report.said or report.thought or report.error):
+            # Before advance(), which drops the requests that are a part of the fingerprint.
+            mark = fingerprint(node.name, report, self.memory)
+            if mark and self._paraphrases is not None and not self.over:
+                mark = await self._paraphrases.mark(mark, node.name, report, self.memory)
         if node.on_enter and self.key in control.entered:
             control.entered.remove(self.key)
         failed = None if report.error is None else error_text(report.error)
-        told = report.finished or report.said or report.thought or report.error
-        known = None if self.over else self._paraphrases
-        # Before advance(), which drops the requests that are a part of the fingerprint.
-        mark = await fingerprint(node.name, report, memory, known) if told and self.stuck else None
         if self.path:
             await self._advance_inside(node, name, failed)
         else:
             control.advance(name, left=node.name, error=failed)
-        # After it, as advance() would drop the hint that may be given here.
-        verdict = None if mark is None or self.stuck is None else self.stuck.look(control, mark)
-        if self._ends_steps:
+        if mark and self.stuck:  # after advance(), which would drop the hint that may be given
+            verdict = self.stuck.look(control, mark)
+        if self._durable or self._has_branches:
             await self._write_step(following)
         if self.reads is True:
-            self.unwritten.append(StateExited(name, report.error, at=at))
+            self.outgoing.append(StateExited(name, report.error, at=self.at))
         if verdict is not None and following is not None:
             following = await self._note_cycle(verdict, following)
         return following
+
+    async def _choose(self, node: Node) -> Node | None:
+        """Return the state that comes next; the report says if choosing it fails or is refused."""
+        report, memory = self.record.report, self.memory
+        if report.error is not None:
+            return node.on_error
+        try:
+            deciding = node.state.next_state(memory)
+            if self.hooks is not None:
+                deciding = self._watched(node, deciding)
+            if node.decides:
+                deciding = work_here(self.memory_calls, deciding, in_step=True)
+            target = await deciding
+            following, done = node.following.get(id(target)), memory.control.done
+            if following is None and not (target is None and (done or None in node.targets)):
+                allowed = [name_of(t) if t is not None else "the end (None)" for t in node.targets]
+                raise TransitionError(node.name, target, sorted(allowed))
+            return None if done else following  # whatever the state proposes
+        except BaseException as error:
+            if self._note_refusal(error) is None and not await self._fail(node, error):
+                report.unfinished = True
+                raise failure_of(error, node.name, type(node.state).__name__)  # noqa: B904
+            return node.on_error
 
     async def _advance_inside(self, node: Node, name: str | None, failed: str | None) -> None:
         """Complete a step of a net inside the current state of the run."""
@@ -504,10 +500,9 @@ class Engine:
             return None
         self.record.report.unfinished = True
         following = await self._stop(reason)
-        self._had_branches = self._has_forked  # the fallback state ends the step of the branches
         name = None if following is None else following.name
         if self.reads is True:
-            self.unwritten.append(StateExited(name, at=self.at))
+            self.outgoing.append(StateExited(name, at=self.at))
         return following
 
     async def said(self) -> str:
@@ -523,8 +518,8 @@ class Engine:
     async def _write_step(self, following: Node | None) -> None:
         """Record that a step is complete; what its branches have written is not needed any more.
 
-        Where the run ends, or tool calls begin, the step is held and written with that. What the
-        step has said, and no message holds, is kept for a run that continues.
+        Where the run ends, or tool calls begin, the step is written with that. What the step has
+        said, and no message holds, is kept for a run that continues.
         """
         if following is None:
             with_next = not self.path  # with the end of the run
@@ -536,31 +531,29 @@ class Engine:
             self.memory.control.spent.seconds = now - self.budget.started
         if self.record.report.said and not self.path and self._durable:
             await self._note_said()
-        self._held = with_next and self._durable and not self._has_forked
-        if self._held:
+        self._written = not (with_next and self._durable) or self._has_branches
+        if not self._written:
             writing = self.memory._checkpoint_later()
             await work_here(self.memory_calls, writing, in_step=True)
         elif self._durable:
             await self.memory.checkpoint()
-        if self._has_forked:
+        if self._has_branches:
             await drop_branches(self.memory)
+            self._has_branches = False
 
-    async def _write_held(self, error: BaseException | None = None) -> bool:
-        """Write the last step, before anything else is told; return False if its store failed."""
-        if isinstance(error, STORE_ERRORS):
-            return False
+    async def _write_last(self) -> None:
+        """Write the last step, which was to be written with what comes next."""
         await self.memory.checkpoint()
-        self._held = False
-        return True
+        self._written = True
 
     async def _note_cycle(self, verdict: Verdict, following: Node) -> Node | None:
         """Report that the run repeats itself; return the next state."""
-        self.unwritten.append(StuckDetected(*verdict, at=self.at))
+        self.outgoing.append(StuckDetected(*verdict, at=self.at))
         if verdict.action != "stop":  # a hint was given
             return following
         fallback = await self._stop(StopReason.STUCK)
         if fallback is None and not self.record.answer():
-            self.unwritten.append(self.record.note(await best_words(self.memory)))
+            self.outgoing.append(self.record.note(await best_words(self.memory)))
         return fallback
 
     def _current(self) -> Node:
@@ -581,12 +574,13 @@ class Engine:
             await close_open_calls(self.memory, reason.clause)
             if reason not in (StopReason.TIMEOUT, StopReason.BUDGET):
                 fallback = self.net.fallback
-        if self._held and (self.path or fallback is not None):  # the run does not end here
-            await self._write_held()
+        if not self._written and (self.path or fallback is not None):  # the run does not end here
+            await self._write_last()
         return None if fallback is None else self.net.node(fallback)
 
     async def delegate(self, order: Delegate, *, part: bool = False) -> AsyncGenerator[Event, None]:
         """Run the nets of ``order``; the answer of a single one becomes the answer of the state."""
+        self.record.used = True
         aside = self.as_thoughts or order.as_thoughts or part or len(order.branches) > 1
         events = run_branches(order, self, as_thoughts=aside)
         try:
@@ -603,7 +597,6 @@ class Engine:
                 self.record.report.inner = order.branches[0].answer
             raise
         report = self.record.report
-        self.record.used = self.record.used or bool(order.branches)
         for branch in order.branches:
             reason = branch.stop_reason
             if reason not in (None, *OWN, *SUSPENDED) and not branch.own_limit:
@@ -676,16 +669,16 @@ class Engine:
 
     def engine_for(self, branch: Branch, *, as_thoughts: bool) -> Engine:
         """Return the engine of a branch."""
-        self._delegated = begun = self._delegated or Counter()
-        begun[branch.name] += 1
+        report = self.record.report
+        begun = report.branches = report.branches or {}
+        count = begun[branch.name] = begun.get(branch.name, 0) + 1
         branch.memory.deps = self.memory.deps
         same_memory = branch.memory is self.memory
         asks = self.asks and (same_memory or branch.memory._is_branch_of(self.memory))
         steering = self.steering
         if not same_memory:
-            self._has_forked = self._ends_steps = True
+            self._has_branches = True
             steering = Steering(steering) if steering is not None and asks else None
-        count = begun[branch.name]
         inside = tuple(filter(None, (self.at.state, branch.name)))
         again = f"#{count}" if count > 1 else ""
         brought = (*branch.hooks, *branch.net.hooks)  # behind the outer ones
@@ -693,11 +686,9 @@ class Engine:
         counted = self.budget if hooks is self.hooks else self.budget.counted_by(hooks or ())
         return Engine(
             branch.net,
-            branch.memory,
-            counted,
+            MemoryCalls(branch.memory, hooks, counted, listens=self.watched),
             self.stuck,
             run_id=self.run_id,
-            hooks=hooks,
             path=(*self.path, *inside),
             key="/".join(filter(None, (self.key, *inside))) + again,
             as_thoughts=as_thoughts,
@@ -707,27 +698,6 @@ class Engine:
             pauses=self.pauses,
             asks=asks,
         )
-
-
-def next_node(node: Node, target: Enum | None, report: StepReport, *, done: bool) -> Node | None:
-    """Return the state that comes next; None at the end of the net.
-
-    Args:
-        node: The state that is left.
-        target: What it proposes; None for the end.
-        report: What it has reported. A state that failed proposes nothing.
-        done: Whether the goal is reached, which ends the net whatever the state proposes.
-
-    Raises:
-        TransitionError: The net has no such edge.
-    """
-    if report.error is not None:
-        return node.on_error
-    following = None if target is None else node.following.get(id(target))
-    if following is None and not (target is None and (done or None in node.targets)):
-        allowed = [name_of(t) if t is not None else "the end (None)" for t in node.targets]
-        raise TransitionError(node.name, target, sorted(allowed))
-    return None if done else following
 
 
 def _name_unyielded(node: Node) -> None:

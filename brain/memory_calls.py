@@ -31,8 +31,8 @@ from agent_brain.states.usage import NOTHING, Usage
 from agent_brain.usage.budget import Budget
 
 if TYPE_CHECKING:
-    from agent_brain.engine import Engine
     from agent_brain.memories.embedders.base import Embedder
+    from agent_brain.recorder import StepRecorder
     from agent_brain.states.model_call import ModelCall
     from agent_brain.states.work import WorkContext
 
@@ -44,44 +44,38 @@ _REPORTS = {event.kind: event for event in OF_MEMORIES}
 class MemoryCalls:
     """Makes what a memory needs in a run: with its hooks, limits, usage and trace.
 
-    Before the first step there is no engine, and what was used is counted when the run has begun.
+    Before the first step there is no record, and what was used is counted when the run has begun.
     After the last step the hooks and ledgers of the run still apply, for a memory that hands a
     conversation over when it is closed. While a run that was cut short is recorded, none is made.
 
-    Args:
-        memory: The memory.
-        hooks: The hooks of the run, if there are any.
-        start: The position while there is no step.
-        budget: Counts what is used.
-        listens: Whether somebody reads the events of the run.
-
     Attributes:
-        budget: Counts what is used.
+        budget: Says whether a call may begin; counts what is used while there is no record.
         cut_short: Why the run is cut short, while it is recorded.
         error: Ends the run after the step: a strict limit could not count a call.
-        engine: Reports and counts the calls; None before the first step and after the last.
-        events: Events that were not yielded yet, of the steps too.
-        hooks: The hooks of the run.
+        hooks: The hooks of the run, if there are any.
         listens: Whether somebody reads the events of the run.
         memory: The memory.
         outer: The run in which it began, if there is one, until it ends.
+        outgoing: Takes the events, which the run yields.
         over: Whether it has ended.
+        record: Counts the calls; None before the first step and after the last.
+        start: The position while there is no record.
     """
 
     watched = False  # what a memory asks is shown to nobody
 
     memory: Memory
     hooks: Pipeline | None
-    start: Position
     budget: Budget
+    outgoing: list[Event] = field(default_factory=list)
+    start: Position = NOWHERE
     _: KW_ONLY
     listens: bool = False
-    engine: Engine | None = None
+    record: StepRecorder | None = None
     over: bool = False
     outer: RunWork | None = field(default_factory=run_here)
     cut_short: StopReason | None = None
     error: LimitCheckError | None = None
-    events: list[Event] = field(default_factory=list)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> MemoryCalls:
         return self  # what copies a memory sets its own
@@ -89,16 +83,15 @@ class MemoryCalls:
     @property
     def at(self) -> Position:
         """The current position."""
-        at = NOWHERE if self.engine is None else self.engine.at
-        return self.start if at is NOWHERE else at
+        return self.start if self.record is None else self.record.at
 
     def end(self, memories: Iterable[Memory]) -> None:
         """End the run of ``memories``; what it could not count, its ledgers count."""
-        if self.engine is None:
-            for event in self.events:
+        if self.record is None:
+            for event in self.outgoing:
                 self._charge(event)
-        self.engine, self.over, self.cut_short = None, True, None
-        self.events, self.listens, self.outer = [], False, None
+        self.record, self.over, self.cut_short = None, True, None
+        self.listens, self.outer = False, None
         if self.hooks is None:
             set_run_work(memories, None)
         else:
@@ -113,33 +106,31 @@ class MemoryCalls:
         """
         if self.cut_short is not None:
             refusal: StopReason | None = self.cut_short
-        elif self.engine is not None:
+        elif self.record is not None:
             refusal = self.budget.refusal()
         else:
             if not self.over:
-                self.budget = self.budget.counted_by(self.hooks or (), self.at, self.memory)
+                self.budget.add_payers(self.hooks or (), self.at, self.memory)
             refusal = StopReason.BUDGET if self.budget.is_used_up else None
         if refusal is not None:
             raise LimitReachedError(refusal.clause)
 
     def usage(self) -> Usage:
         """Return what the calls used whose events were not yielded yet."""
-        reported = [event.usage for event in self.events if isinstance(event, UsageReported)]
+        reported = [event.usage for event in self.outgoing if isinstance(event, UsageReported)]
         return sum(reported, NOTHING)
 
     def count_unread(self, event: Event) -> None:
         """Count a call, and keep its event until it can be yielded."""
-        if (engine := self.engine) is not None:
-            if engine.reads is True:
-                engine.unwritten.append(event)
+        if self.over:
+            self._charge(event)
+            return
+        self.outgoing.append(event)
+        if self.record is not None:
             try:
-                engine.record.note(event)
+                self.record.note(event)
             except LimitCheckError as error:  # which the memory would take for one of the model
                 self.error = error
-        elif self.over:
-            self._charge(event)
-        else:
-            self.events.append(event)
 
     def _charge(self, event: Event) -> None:
         if isinstance(event, UsageReported):

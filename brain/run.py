@@ -60,6 +60,7 @@ from agent_brain.states.events import (
 )
 from agent_brain.states.hooks import Hook, RunRequest
 from agent_brain.states.pipeline import RUN, Observation, Pipeline, hooks_of
+from agent_brain.states.usage import Usage
 from agent_brain.steering import Interrupted, Interruption, Steering, needs_scope
 from agent_brain.stuck import StuckPolicy
 from agent_brain.tool_sources import refresh
@@ -126,8 +127,10 @@ class Run(AsyncResource, Generic[OutputT_co]):
     _observed_at: Position = NOWHERE
     _budget: Budget = field(init=False)
     _memory_calls: MemoryCalls = field(init=False)
+    _outgoing: list[Event] = field(init=False)  # events of the memory and of steps
     _claim: Claim | None = None
     _engine: Engine | None = None
+    _tools: ExitStack | None = None  # of this run alone; it has a deque, which is large
     _result: Result[OutputT_co] | None = None
     _began: bool = False  # the memory holds it
     _failed: bool = False
@@ -144,11 +147,13 @@ class Run(AsyncResource, Generic[OutputT_co]):
         trace = None if plan.trace is None else plan.trace(plan.memory)
         self._hooks = hooks_of(plan.hooks, plan.net.hooks, trace=trace)
         self._budget = Budget(plan.limits)
+        place = Position(self.run_id)
+        self._outgoing = list[Event]()
         self._memory_calls = MemoryCalls(
-            plan.memory, self._hooks, Position(self.run_id), self._budget, listens=steered
+            plan.memory, self._hooks, self._budget, self._outgoing, place, listens=steered
         )
         in_scopes = plan.limits.timeout is not None or (steered and needs_scope())
-        self._events = self._drive_in_scopes() if in_scopes else self._drive(noting=steered)
+        self._events = self._drive_in_scopes() if in_scopes else self._drive()
 
     @property
     def result(self) -> Result[OutputT_co]:
@@ -258,37 +263,28 @@ class Run(AsyncResource, Generic[OutputT_co]):
         if self._claim is not None:
             self._claim.abandoned = True
 
-    async def _drive(  # noqa: C901, PLR0915 - every end in one place
-        self, *, noting: bool
-    ) -> AsyncGenerator[Event, None]:
-        """Yield every event of the run, from its start to its end.
-
-        Args:
-            noting: Note the task that waits, so that it can be interrupted.
-        """
-        memory, sources, interruption = self._plan.memory, self._plan.sources, self._interruption
+    async def _drive(self) -> AsyncGenerator[Event, None]:  # noqa: C901 - every end in one place
+        """Yield every event of the run, from its start to its end."""
+        interruption, plan, reads = self._interruption, self._plan, self._reads is True
+        # without scopes, the task that waits is what can be interrupted
+        noting = self._steering is not None and interruption.scope is None
         self._budget.started = anyio.current_time()
         try:
-            claim = self._claim = await Claim.take(memory)
+            claim = self._claim = await Claim.take(plan.memory)
         except BaseException:
             self.ended = True
             raise
-        self._plan.on_result(None)
-        memory.deps = self._plan.deps
+        plan.on_result(None)
+        plan.memory.deps = plan.deps
         set_run_work(claim.memories, self._memory_calls)
-        tools: ExitStack | None = None  # it has a deque, which is large
         try:
-            if self._plan.tools:
-                tools = ExitStack()
-                tools.enter_context(offered(memory.available_tools, self._plan.tools))
             if noting:
                 interruption.note_task()
             await self._start()
-            if self._reads is True:
-                resumed, name = self._goal is None, self._plan.net.name
-                yield RunStarted(self._goal, name, resumed, at=self._position())
-            engine = self._engine
-            if engine is not None:
+            if reads:
+                resumed = self._goal is None
+                yield RunStarted(self._goal, plan.net.name, resumed, at=self._position())
+            if (engine := self._engine) is not None:
                 steps = engine.steps()
                 try:
                     if noting:
@@ -297,8 +293,8 @@ class Run(AsyncResource, Generic[OutputT_co]):
                         yield event
                         if noting:
                             interruption.note_task()
-                        if sources and type(event) is StateExited:
-                            await refresh(memory, sources)
+                        if plan.sources and type(event) is StateExited:
+                            await refresh(plan.memory, plan.sources)
                 except (GeneratorExit, Interrupted):
                     engine.left = interruption.ending = True
                     raise
@@ -309,29 +305,33 @@ class Run(AsyncResource, Generic[OutputT_co]):
                 await self._observation.end(self._result)
             if noting:
                 await interruption.take_back()
-            if self._reads is True:
-                for event in (*self._memory_calls.events, self._finished_event()):
+            if reads:
+                for event in (*self._outgoing, self._finished_event()):
                     yield event
         except BaseException as error:
             last = await self._ended_by(error)
-            if last is not None:
-                for event in (*self._held_events(), last):
-                    yield event
-            if not isinstance(last, RunFinished):
+            for event in last:
+                yield event
+            if not (last and isinstance(last[-1], RunFinished)):
                 raise
         finally:
-            self.ended = True
-            self._memory_calls.end(claim.memories)
-            memory.deps = None
-            if tools is not None:
-                tools.close()
-            await claim.release()
+            await self._release(claim)
 
-    async def _ended_by(self, error: BaseException) -> Event | None:
+    async def _release(self, claim: Claim) -> None:
+        """Take from the memory what it has for this run, and let the next one use it."""
+        self.ended = True
+        self._memory_calls.end(claim.memories)
+        self._plan.memory.deps = None
+        if self._tools is not None:
+            self._tools.close()
+        await claim.release()
+
+    async def _ended_by(self, error: BaseException) -> Sequence[Event]:
         """End the run for ``error``, which is raised unless the run has ended as it was asked to.
 
         Returns:
-            The last event, a :class:`RunFinished` if the error is not raised; None if nobody reads.
+            The last events, if somebody reads them. The last of all is a :class:`RunFinished` if
+            the error is not raised.
         """
         interruption, engine = self._interruption, self._engine
         interruption.ending = True
@@ -343,20 +343,19 @@ class Run(AsyncResource, Generic[OutputT_co]):
             self._failed = True
             await self._cut_short(StopReason.FAILED, error)
             await self._observation.fail(error)
-            return RunFailed(error, at=self._position())
+            return [RunFailed(error, at=self._position())]
         if self._result is None:
             out_of_time = self._out_of_time or interruption.timed_out
             timed_out = out_of_time and not interruption.asked
             reason = StopReason.TIMEOUT if timed_out else StopReason.CANCELLED
             await self._cut_short(reason, error)
         await self._observation.end(self._result, cut=True)
-        return self._finished_event() if interrupted or too_late else None
+        return self._last_events() if interrupted or too_late else []
 
-    def _held_events(self) -> list[Event]:
-        """Return the events of steps that were written with the end of a run that was cut short."""
-        if self._engine is None or self._reads is not True or self._failed or self._store_failed:
-            return []
-        return self._engine.unwritten
+    def _last_events(self) -> list[Event]:
+        """Return the events of a run that was cut short, with those of steps written at its end."""
+        lost = self._engine is None or self._reads is not True or self._store_failed
+        return [*([] if lost else self._outgoing), self._finished_event()]
 
     async def _load_models(self) -> None:
         """Load the models before the clock of the run starts, which may take seconds."""
@@ -369,7 +368,7 @@ class Run(AsyncResource, Generic[OutputT_co]):
 
     async def _drive_in_scopes(self) -> AsyncGenerator[Event, None]:
         """Like :meth:`_drive`, with a time limit. No scope is open while a consumer works."""
-        events, interruption = self._drive(noting=False), self._interruption
+        events, interruption = self._drive(), self._interruption
         timeout = self._plan.limits.timeout or math.inf
         try:
             with anyio.CancelScope() as interruption.scope:
@@ -390,7 +389,7 @@ class Run(AsyncResource, Generic[OutputT_co]):
                         interruption.scope.cancel()
                     event = await anext(events, None)
                 if interruption.scope.cancelled_caught:
-                    for event in (*self._held_events(), self._finished_event()):
+                    for event in self._last_events():
                         yield event
                     return
                 if event is None:
@@ -400,28 +399,20 @@ class Run(AsyncResource, Generic[OutputT_co]):
             await events.aclose()
             self.ended = True  # also if it had not begun
 
-    async def _start(self) -> None:  # noqa: C901 - in this order
+    async def _start(self) -> None:
         """Begin a turn with the goal, or continue the run in the memory.
 
         A start that fails changes nothing in the memory, except that a run that was killed inside a
         step may be back at the beginning of it.
         """
-        plan, memory = self._plan, self._plan.memory
-        if self._claim is not None:
-            await self._claim.acquire()
-        await memory.open()
-        if plan.sources:
-            await refresh(memory, plan.sources)
-        if self._goal is None:
-            await self._return_to_step(memory)  # first: what hooks write is not part of the rest
+        plan, memory, over = self._plan, self._plan.memory, False
+        await self._prepare(memory)
         dry_run = memory.control.dry_run
         if dry_run is not plan.dry_run:
             memory.control.dry_run = plan.dry_run
-        over = False
         try:
             if self._hooks is not None:
                 await self._tell_start(self._hooks)
-                self._memory_calls.start = self._observed_at
             if self._goal is None:
                 over = await self._continue(memory)
             else:
@@ -430,10 +421,9 @@ class Run(AsyncResource, Generic[OutputT_co]):
             memory.control.dry_run = dry_run
             raise
         self._began = True
-        self._budget.start(memory.control, Position(self.run_id, memory.control.step), memory)
-        if self._hooks is not None:
-            self._budget = self._budget.counted_by(self._hooks)
-        for event in self._memory_calls.events:  # before the run had begun
+        place = Position(self.run_id, memory.control.step)
+        self._budget.start(place, memory, self._hooks or ())
+        for event in self._outgoing:  # before the run had begun
             if isinstance(event, UsageReported):
                 self._budget.spend(event.usage, event.purpose)
         if (scope := self._interruption.scope) is not None:  # seconds before a resume count too
@@ -441,21 +431,32 @@ class Run(AsyncResource, Generic[OutputT_co]):
         if over:
             reason = StopReason(memory.control.stop_reason or StopReason.DONE)
             self._set_result(await self._make_result(reason))
-        else:
-            self._engine = Engine(
-                plan.net,
-                memory,
-                self._budget,
-                plan.stuck,
-                run_id=self.run_id,
-                hooks=self._hooks,
-                outer=self._observed_at,
-                reads=self._reads,
-                steering=self._steering,
-                resumed=self._goal is None,
-                pauses=plan.pauses,
-                calls=self._memory_calls,
-            )
+            return
+        self._engine = Engine(
+            plan.net,
+            self._memory_calls,
+            plan.stuck,
+            run_id=self.run_id,
+            reads=self._reads,
+            steering=self._steering,
+            outer=self._observed_at,
+            resumed=self._goal is None,
+            pauses=plan.pauses,
+        )
+
+    async def _prepare(self, memory: Memory) -> None:
+        """Open the memory, with the tools of the run, and return to the last step of its own."""
+        plan = self._plan
+        if plan.tools:
+            self._tools = ExitStack()
+            self._tools.enter_context(offered(memory.available_tools, plan.tools))
+        if self._claim is not None:
+            await self._claim.acquire()
+        await memory.open()
+        if plan.sources:
+            await refresh(memory, plan.sources)
+        if self._goal is None:
+            await self._return_to_step(memory)  # first: what hooks write is not part of the rest
 
     async def _return_to_step(self, memory: Memory) -> None:
         """Return to the last step of a run that was killed inside one, if it can continue here.
@@ -484,7 +485,7 @@ class Run(AsyncResource, Generic[OutputT_co]):
         control = self._plan.memory.control
         run_id = self.run_id if self._goal is not None else control.run_id or self.run_id
         step = 0 if self._goal is not None else control.step
-        self._observed_at = Position(run_id, step)
+        self._observed_at = self._memory_calls.start = Position(run_id, step)
         request = RunRequest(
             goal=self._goal, net=self._plan.net.name, at=self._observed_at, memory=self._plan.memory
         )
@@ -536,8 +537,10 @@ class Run(AsyncResource, Generic[OutputT_co]):
     async def _finish(self, reason: StopReason) -> None:
         memory = self._plan.memory
         control = memory.control
-        if self._engine is not None and reason not in SUSPENDED:
-            added = await self._engine.partial_answer()
+        engine = self._engine
+        if engine is not None and reason not in SUSPENDED:
+            unfinished = engine.record.report.unfinished
+            added = await engine.partial_answer() if unfinished else []
             if not added and control.moves == self._continues_at:  # the partial answer still holds
                 said = self._said_before
                 added = [each.model_copy(update={"id": new_id("msg")}) for each in said]
@@ -546,7 +549,7 @@ class Run(AsyncResource, Generic[OutputT_co]):
         control.stop(
             reason.value,
             seconds=self._budget.seconds(),
-            reached_end=self._engine is None or self._engine.over,
+            reached_end=engine is None or engine.over,
         )
         result = await self._make_result(reason)
         # what of the result its messages do not tell
@@ -592,7 +595,8 @@ class Run(AsyncResource, Generic[OutputT_co]):
         """Set the result of a run that could not begin, or could not be recorded."""
         result: Result[OutputT_co] | None = None
         if reason is not StopReason.FAILED:
-            usage = self._budget.usage() if self._began else self._memory_calls.usage()
+            spent = self._plan.memory.control.spent
+            usage = Usage.of(spent) if self._began else self._memory_calls.usage()
             said = self._engine.record.answer() if self._engine else ""
             result = empty_result(self.run_id, reason, usage, said)
         self._set_result(result)
@@ -611,7 +615,7 @@ class Run(AsyncResource, Generic[OutputT_co]):
             output=self._plan.net.restore_output(control.output, control.output_class),
             stop_reason=reason,
             steps=control.step,
-            usage=self._budget.usage(),
+            usage=Usage.of(control.spent),
             messages=messages,
             run_id=self.run_id,
             finish_reason=finish_reason,

@@ -95,16 +95,13 @@ class Interruption:
         scope: The cancel scope of the current wait, or of the last one.
     """
 
-    __slots__ = ("_before", "_cancelled", "_current_task", "_task", "asked", "ending", "scope")
-
-    def __init__(self) -> None:
-        self.asked = False
-        self.ending = False
-        self.scope: anyio.CancelScope | None = None
-        self._task: asyncio.Task[Any] | None = None
-        self._before = 0  # cancellations of the task that are older than the run
-        self._cancelled = False  # the task, which has not noticed yet
-        self._current_task: Callable[[], asyncio.Task[Any] | None] | None = None
+    asked = False
+    ending = False
+    scope: anyio.CancelScope | None = None
+    _task: asyncio.Task[Any] | None = None
+    _before = 0  # cancellations of the task that are older than the run
+    _cancelled = False  # the task, which has not noticed yet
+    _current_task: Callable[[], asyncio.Task[Any] | None] | None = None
 
     @property
     def timed_out(self) -> bool:

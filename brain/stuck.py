@@ -23,7 +23,6 @@ from agent_brain.errors import BrainDefinitionError
 from agent_brain.memories.base import Memory
 from agent_brain.memories.control import Control
 from agent_brain.memories.runs.work import EMBEDDING
-from agent_brain.tools.base import BaseTool
 
 if TYPE_CHECKING:
     from agent_brain.memories.embedders import EmbedderLike
@@ -145,38 +144,13 @@ _WHAT = {"t": "the same was said", "e": "the same error was raised"}
 _COUNTER = re.compile(r"\(\s*\d+\s*\)|#\s*\d+|\b(?:attempt|try|retry|time)\s+\d+")
 
 
-async def fingerprint(
-    state: str, report: StepReport, memory: Memory, said: Paraphrases | None
-) -> str | None:
+def fingerprint(state: str, report: StepReport, memory: Memory) -> str | None:
     """Return the fingerprint of a step; None if nothing in it counts.
-
-    It is that of an earlier step which said nearly the same, if that is looked for.
-
-    Args:
-        state: Name of the state.
-        report: What it has reported.
-        memory: The memory of the run.
-        said: What earlier steps have said; None if paraphrases do not count.
-    """
-    asked = memory.control.human_requests
-    heard = () if asked is None else [*map(to_text, asked.answers.values())]
-    mark = _digest(state, report, heard, memory.available_tools)
-    if said is None or mark is None or report.finished or report.error:
-        return mark
-    text = "".join(report.said or report.thought)
-    return await said.mark(mark, [state, *heard], text, memory)
-
-
-def _digest(
-    state: str, report: StepReport, heard: Sequence[str], tools: Mapping[str, BaseTool]
-) -> str | None:
-    """Return a digest of what a step did; None if nothing in it counts.
 
     Args:
         state: Name of the state.
         report: What it has reported. If it requested tool calls, their results are compared.
-        heard: What a person answered to its questions.
-        tools: The tools by name, some of which are repeatable.
+        memory: The memory of the run.
     """
     error, finished, text = report.error, report.finished, report.said or report.thought
     if error is not None:
@@ -186,7 +160,7 @@ def _digest(
         done: list[tuple[str, str, str, str]] = []
         for event in finished:
             action, result = event.action.__dict__, event.result.__dict__  # attributes are slow
-            tool = tools.get(action["name"])
+            tool = memory.available_tools.get(action["name"])
             if tool is None or not tool.repeatable:
                 error_or_not = "e" if result["is_error"] else ""
                 args = _plain_args(action["args"])
@@ -196,10 +170,17 @@ def _digest(
         kind, told = "d", "\0".join(chain.from_iterable(done))
     else:
         said = "" if report.requested else _plain("".join(text))
-        kind, told = "t", "\0".join((state, said, *heard)) if said else ""
+        about = state, *(_heard(memory) if memory.control.human_requests else ())
+        kind, told = "t", "\0".join((*about, said)) if said else ""
     data = told.encode("utf-8", "surrogatepass")
     # a false alarm needs several collisions in a row
     return f"{kind}{crc32(data):08x}{len(data):x}" if told else None
+
+
+def _heard(memory: Memory) -> list[str]:
+    """Return what a person answered in the step."""
+    asked = memory.control.human_requests
+    return [] if asked is None else [*map(to_text, asked.answers.values())]
 
 
 def _plain_args(args: Mapping[str, object]) -> str:
@@ -234,15 +215,18 @@ class Paraphrases:
         self._similar = policy.similar or 1
         self._said: deque[_Said] = deque(maxlen=policy.threshold * policy.max_cycle)
 
-    async def mark(self, mark: str, about: Sequence[str], text: str, memory: Memory) -> str:
-        """Return the fingerprint of a step that says nearly the same, or its own.
+    async def mark(self, mark: str, state: str, report: StepReport, memory: Memory) -> str:
+        """Return the fingerprint of an earlier step that said nearly the same, or that of the step.
 
         Args:
-            mark: Its own fingerprint.
-            about: Its state, and what a person answered; other steps are not compared.
-            text: What it says.
+            mark: The fingerprint of the step.
+            state: Name of its state; with what a person answered, it is the same in both steps.
+            report: What it has reported. Only texts are compared.
             memory: The memory of the run.
         """
+        if report.finished or report.error:
+            return mark
+        about, text = [state, *_heard(memory)], "".join(report.said or report.thought)
         others = [said for said in self._said if said.about == about]
         said = _Said(mark, about, text)
         self._said.append(said)

@@ -13,6 +13,7 @@ from agent_brain.engine import Engine
 from agent_brain.errors import ScratchError, StateDefinitionError, TransitionError
 from agent_brain.limits import Limits, waits_on
 from agent_brain.memories.base import Memory
+from agent_brain.memory_calls import MemoryCalls
 from agent_brain.nets.delegation import Delegate
 from agent_brain.nets.edges import known_targets
 from agent_brain.nets.validation import check_state
@@ -210,11 +211,10 @@ class _Context:
     def delegate(self, order: Delegate, *, part: bool = False) -> AsyncGenerator[Event, None]:
         """Run the nets as a Brain does, with its default limits."""
         budget = Budget(Limits())
-        budget.start(self.memory.control, NOWHERE, self.memory)
+        budget.start(NOWHERE, self.memory)
         outer = Engine(
             order.branches[0].net,
-            self.memory,
-            budget,
+            MemoryCalls(self.memory, None, budget),
             StuckPolicy(),
             run_id=self._run_id,
             path=self._path,

@@ -84,37 +84,40 @@ class Budget:
         self._inside: tuple[tuple[Control, str, Control], ...] = ()
         self._limited: tuple[_Limited, ...] = ()  # the run, then each brain inside
 
-    def start(self, control: Control, at: Position, memory: Memory) -> None:
-        """Continue from what ``control`` has spent; time counts from ``started``.
+    def start(self, at: Position, memory: Memory, hooks: Iterable[Hook] = ()) -> None:
+        """Continue from what the registers of the run have spent; time counts from ``started``.
 
         Args:
-            control: The registers of the run's own memory.
             at: Where the run begins, for the ledgers that count it.
-            memory: The run's own memory, for these too.
+            memory: The run's own memory.
+            hooks: The hooks of the run, which may be ledgers.
         """
-        self.control = control
+        self.control = control = memory.control
         if not self.only_steps:
             self._limited = (_Limited(self.limits, control),)
-        self._at, self._memory = at, memory
+        self._at, self._memory, self.payers = at, memory, ()
+        if hooks:
+            self.add_payers(hooks, at, memory)
         self.started = (self.started or anyio.current_time()) - control.spent.seconds
 
-    def counted_by(
-        self, hooks: Iterable[Hook], at: Position | None = None, memory: Memory | None = None
-    ) -> Budget:
-        """Return this budget, counted by the ledgers among ``hooks`` as well.
+    def add_payers(self, hooks: Iterable[Hook], at: Position, memory: Memory) -> None:
+        """Have the ledgers among ``hooks`` count as well.
 
         Args:
             hooks: The hooks of the run, or of a net inside.
-            at: Where the run begins, if it has not begun.
-            memory: Its memory, if it has not begun.
+            at: Where the run begins.
+            memory: Its memory.
         """
         known = [payer.ledger for payer in self.payers]
         found = [h for h in hooks if isinstance(h, UsageLedger) and h not in known]
-        if not found:
-            return self
+        if found:
+            run = HookRequest(at=at, memory=memory)
+            self.payers += tuple(ledger.payer(run) for ledger in dict.fromkeys(found))
+
+    def counted_by(self, hooks: Iterable[Hook]) -> Budget:
+        """Return this budget for a net inside, whose hooks may be ledgers."""
         counted = copy(self)
-        run = HookRequest(at=at or self._at, memory=self._memory if memory is None else memory)
-        counted.payers += tuple(ledger.payer(run) for ledger in dict.fromkeys(found))
+        counted.add_payers(hooks, self._at, self._memory)
         return counted
 
     def inside(
@@ -222,10 +225,6 @@ class Budget:
         for outer, name, inner in self._inside:
             inner.step += 1
             outer.inside(name).step += 1
-
-    def usage(self) -> Usage:
-        """Return what all model calls used together."""
-        return Usage.of(self.control.spent)
 
     def seconds(self) -> float:
         """Return the wall-clock seconds of the run, including those before a resume."""

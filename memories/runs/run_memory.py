@@ -239,7 +239,7 @@ class RunMemory(ABC):
             MemoryUseError: Something in ``before`` is not a message.
             SessionConflictError: Another memory has written to the session; nothing has changed.
         """
-        before = checked_messages(before)
+        before = checked_messages(before) if before else ()
         memory = inner = cast("Memory", self)
         chain = [memory]
         while inner.wrapped:

@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 
 from agent_brain import Brain, Limits, Memory, Net, State
-from agent_brain.engine import next_node
 from agent_brain.errors import TransitionError
-from agent_brain.recorder import StepReport
 from agent_brain.states import StateEntered, Usage, UsageReported
 
 
@@ -27,12 +25,6 @@ class Nothing(State):
 
     async def next_state(self, memory: Memory) -> Enum | None:
         return None
-
-
-NET = Net(
-    {N.A: Nothing(), N.B: Nothing()}, transitions={N.A: N.B, N.B: (N.A, None)}, on_error={N.A: N.B}
-)
-A, B = NET.node(N.A), NET.node(N.B)
 
 
 class Free(Nothing):
@@ -66,23 +58,47 @@ async def test_the_limit_of_steps_stops_every_state() -> None:
     assert await entered(Free(), Limits(max_steps=1)) == ["A"]
 
 
-def test_a_proposal_leads_along_an_edge() -> None:
-    assert next_node(A, N.B, StepReport(), done=False) is B
-    assert next_node(B, None, StepReport(), done=False) is None
+class Proposes(Nothing):
+    def __init__(self, target: Any, *, done: bool = False, fails: bool = False) -> None:
+        self.target = target
+        self.done = done
+        self.fails = fails
+
+    async def run(self, memory: Memory) -> AsyncIterator[str]:
+        yield "text"
+        memory.done = self.done
+        if self.fails:
+            raise KeyError
+
+    async def next_state(self, memory: Memory) -> Enum | None:
+        target: Enum | None = self.target
+        return target
 
 
+async def states_after(first: State) -> list[str | None]:
+    net = Net({N.A: first, N.B: Nothing()}, transitions={N.A: N.B, N.B: None}, on_error={N.A: N.B})
+    async with Brain(net).stream("go") as run:
+        return [event.state async for event in run if isinstance(event, StateEntered)]
+
+
+@pytest.mark.anyio
+async def test_a_proposal_leads_along_an_edge() -> None:
+    assert await states_after(Proposes(N.B)) == ["A", "B"]
+
+
+@pytest.mark.anyio
 @pytest.mark.parametrize("target", [N.A, None, "B", 3])
-def test_a_proposal_outside_the_edges_is_an_error(target: object) -> None:
+async def test_a_proposal_outside_the_edges_is_an_error(target: object) -> None:
     with pytest.raises(TransitionError):
-        next_node(A, target, StepReport(), done=False)  # type: ignore[arg-type]
+        await states_after(Proposes(target))
 
 
-def test_a_reached_goal_ends_the_net_wherever_the_state_proposes_to_go() -> None:
-    assert next_node(A, None, StepReport(), done=True) is None
-    assert next_node(A, N.B, StepReport(), done=True) is None
+@pytest.mark.anyio
+async def test_a_reached_goal_ends_the_net_wherever_the_state_proposes_to_go() -> None:
+    assert await states_after(Proposes(None, done=True)) == ["A"]
+    assert await states_after(Proposes(N.B, done=True)) == ["A"]
 
 
-def test_an_error_leads_along_its_own_edge() -> None:
-    report = StepReport()
-    report.error = KeyError()
-    assert next_node(A, None, report, done=False) is B
+@pytest.mark.anyio
+async def test_an_error_leads_along_its_own_edge() -> None:
+    assert await states_after(Proposes(N.A, fails=True)) == ["A", "B"]
