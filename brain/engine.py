@@ -46,7 +46,7 @@ from agent_brain.nets.delegation import Branch, Delegate
 from agent_brain.nets.net import Net, Node
 from agent_brain.nets.validation import name_of
 from agent_brain.open_calls import close_open_calls
-from agent_brain.recorder import StepRecorder
+from agent_brain.recorder import StepRecorder, StepReport
 from agent_brain.states.answering import best_words, last_answer
 from agent_brain.states.concurrency import failure_of
 from agent_brain.states.events import (
@@ -197,22 +197,11 @@ class Engine:
 
     async def steps(self) -> AsyncGenerator[Event, None]:  # noqa: C901, PLR0915 - one loop
         """Yield events until the net ends or a limit is reached."""
-        memory, record, outgoing, steering = self.memory, self.record, self.outgoing, self.steering
+        memory, record, outgoing, hooks = self.memory, self.record, self.outgoing, self.hooks
         note, reads, pace, working = record.note, self.reads, self._pace, self._working
-        hooks, control, free = self.hooks, self.budget.control, self.budget.free_steps
         # outgoing is the list itself, which is only changed in place
         node = None if self.over else self._current()
-        while node is not None:
-            asked = steering is not None and (steering.unread or steering.stopping)
-            if self.reason is None and (asked or control.step >= free):
-                reached = await self._reason_to_stop(node)
-                if reached is not None:
-                    node = await self._stop(reached)
-                    continue
-            self.at = record.begin_step((self.run_id, control.step, node.name, self.path))
-            if reads is True:
-                outgoing.append(StateEntered(at=self.at))
-            UNYIELDED.clear()  # of states that failed
+        while node is not None and (node := await self._begin_step(node)) is not None:
             while outgoing and self._written:
                 yield outgoing.pop(0)
             stream: AsyncIterator[StreamItem] | None = None
@@ -279,6 +268,25 @@ class Engine:
         while outgoing and self._written:
             yield outgoing.pop(0)
         self.reason = self.reason or StopReason.DONE
+
+    async def _begin_step(self, node: Node) -> Node | None:
+        """Begin a step; return its state. Where the run stops, it is the fallback state, if any."""
+        record, steering, control = self.record, self.steering, self.budget.control
+        asked = steering is not None and (steering.unread or steering.stopping)
+        if self.reason is None and (asked or control.step >= self.budget.free_steps):
+            reached = await self._reason_to_stop(node)
+            following = node if reached is None else await self._stop(reached)
+            if following is None:
+                return None
+            node = following
+        place = self.run_id, control.step, node.name, self.path
+        self.at = record.at = tuple.__new__(Position, place)  # half the time of Position(…)
+        if record.used:
+            record.report, record.used = StepReport(record.report), False
+        if self.reads is True:
+            self.outgoing.append(StateEntered(at=self.at))
+        UNYIELDED.clear()  # of states that failed
+        return node
 
     async def _reason_to_stop(self, node: Node) -> StopReason | None:
         """Read what was sent to the run; return why it stops before ``node``, if it does."""

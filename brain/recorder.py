@@ -42,6 +42,7 @@ class StepReport:
 
     Attributes:
         said: The text that it streamed, without thoughts, in pieces.
+        said_before: The text of the last step before it that streamed any.
         thought: Its thoughts, in pieces.
         branches: How many of each name it has begun.
         finished: The tool calls that have finished.
@@ -67,10 +68,11 @@ class StepReport:
     unfinished = False
     sources: tuple[tuple[int, str | None], ...] = ()
 
-    def __init__(self) -> None:  # at every step, hence no dataclass
+    def __init__(self, last: StepReport | None = None) -> None:  # at every step: no dataclass
         self.said: list[str] = []
         self.thought: list[str] = []
         self.finished: list[ActionFinished] = []
+        self.said_before: Sequence[str] = () if last is None else last.said or last.said_before
 
     def unrecorded(self, recorded: Iterable[str]) -> str:
         """Return the text that no message holds yet.
@@ -119,7 +121,6 @@ class StepRecorder:
     _: KW_ONLY
     as_thoughts: bool  # text is streamed as thoughts
     asks: bool  # the net can wait for a person
-    _text: list[str] = field(default_factory=list)  # of the last step that streamed any
     open_responses: dict[str | None, list[ResponseStarted]] = field(default_factory=dict)
     _counted: set[str | None] = field(default_factory=set)  # cut off, before their event
     _answered_by: str | None = None  # the model response that the last text is from
@@ -128,23 +129,9 @@ class StepRecorder:
     report: StepReport = field(default_factory=StepReport)
     used: bool = False
 
-    def begin_step(self, place: tuple[str, int, str, tuple[str, ...]]) -> Position:
-        """Begin a step, with another report if the last one has used its own.
-
-        Args:
-            place: The fields of its position, which is returned.
-        """
-        self.at = tuple.__new__(Position, place)  # half the time of Position(…)
-        if self.used:
-            if self.report.said:
-                self._text = self.report.said
-            self.report = StepReport()
-            self.used = False
-        return self.at
-
     def answer(self) -> str:
         """Return the text of the last step that streamed any."""
-        return clean("".join(self.report.said or self._text))
+        return clean("".join(self.report.said or self.report.said_before))
 
     def unrecorded(self, messages: Sequence[Message]) -> str:
         """Return the text of the step, as far as no message holds it.
