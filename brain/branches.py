@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
+from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
@@ -18,14 +19,12 @@ from agent_brain.memories.runs.human_requests import HumanRequests, key_of_branc
 from agent_brain.memories.runs.work import family, set_run_work
 from agent_brain.nets.delegation import Branch, Delegate
 from agent_brain.open_calls import close_open_calls, undo_half_a_step
-from agent_brain.states.concurrency import BackgroundTask
+from agent_brain.states.concurrency import live
 from agent_brain.states.events import ApprovalRequested, Event, InputRequested, Position
-from agent_brain.states.work import Clock, OutOfTimeError, close_stream, relay
+from agent_brain.states.work import Clock, OutOfTimeError, close_stream, closing, relay
 from agent_brain.tools.toolset import offered
 
 if TYPE_CHECKING:
-    from anyio.streams.memory import MemoryObjectSendStream
-
     from agent_brain.engine import Engine
 
 
@@ -121,22 +120,16 @@ async def run_at_once(streams: Streams, order: Delegate) -> AsyncGenerator[Event
         streams: Branches and their events.
         order: What to do when one fails or ends, and how many run at once.
     """
-    send, receive = anyio.create_memory_object_stream[Event](0)
     failed: list[Exception] = []  # in order of time
-    task = BackgroundTask(partial(_run_all, streams, send, order, failed))
-    with receive:  # closed after the task, which sends to it
-        try:
-            async for event in receive:
+    try:
+        async with aclosing(live(partial(_run_all, streams, order, failed))) as items:
+            async for event, read in items:
                 yield event
-        except GeneratorExit:
-            await task.aclose()
-            if failed:  # while they were closed
-                raise failed[0] from None
-            raise
-        finally:
-            await task.aclose()
-    if task.error is not None:
-        raise task.error
+                read.set()
+    except GeneratorExit:
+        if failed:  # while they were closed
+            raise failed[0] from None
+        raise
     for error in failed:
         if _ends_all(order, error):
             raise error
@@ -148,33 +141,34 @@ def _ends_all(order: Delegate, error: Exception) -> bool:
 
 
 async def _run_all(
-    streams: Streams, send: MemoryObjectSendStream[Event], order: Delegate, failed: list[Exception]
+    streams: Streams,
+    order: Delegate,
+    failed: list[Exception],
+    report: Callable[[tuple[Event, anyio.Event]], None],
 ) -> None:
     async def run_one(one: tuple[Source, AsyncIterator[Event]]) -> None:
         branch, stream = one
         try:
-            try:
+            async with closing(stream):
                 async for event in stream:
-                    await send.send(event)
-            finally:
-                await close_stream(stream)
+                    read = anyio.Event()
+                    report((event, read))
+                    await read.wait()
         except Exception as error:  # kept on the branch, for the state or for the caller
             branch.error = error
             failed.append(error)
             if _ends_all(order, error):
                 tasks.cancel_scope.cancel()
-            await (
-                anyio.lowlevel.checkpoint_if_cancelled()
-            )  # a cancellation may have been replaced by the error
+            # a cancellation may have been replaced by the error
+            await anyio.lowlevel.checkpoint_if_cancelled()
         if order.until == "first" and branch.completed:
             tasks.cancel_scope.cancel()
 
-    with send:
-        async with anyio.create_task_group() as tasks:
-            if order.beside is not None:
-                tasks.start_soon(run_one, streams[0])
-                streams = streams[1:]
-            await work_off(streams, run_one, at_once=order.max_concurrency)
+    async with anyio.create_task_group() as tasks:
+        if order.beside is not None:
+            tasks.start_soon(run_one, streams[0])
+            streams = streams[1:]
+        await work_off(streams, run_one, at_once=order.max_concurrency)
 
 
 class BranchRun:
