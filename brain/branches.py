@@ -11,7 +11,7 @@ import anyio
 
 from agent_brain.common.aio import CLEANUP_SECONDS, work_off
 from agent_brain.common.errors import FinalError
-from agent_brain.limits import WAITING, StopReason, waits_on
+from agent_brain.limits import OWN, WAITING, StopReason, waits_on
 from agent_brain.memories.base import Memory
 from agent_brain.memories.control import SUSPENDED, Control
 from agent_brain.memories.errors import STORE_ERRORS
@@ -50,21 +50,24 @@ class _Beside:
 
 
 async def run_branches(
-    order: Delegate, outer: Engine, *, as_thoughts: bool
+    order: Delegate, outer: Engine, *, part: bool
 ) -> AsyncGenerator[Event, None]:
     """Yield the events of every branch, and those of ``order.beside``.
 
     Args:
-        order: The branches.
+        order: The branches. The answer of a single one becomes the answer of the state.
         outer: The engine of the net around them.
-        as_thoughts: Whether their text is streamed as thoughts.
+        part: Whether they are part of other work of the state, which has another answer.
 
     Raises:
         Exception: The error of a branch, if ``on_error`` is ``"cancel"`` or the error is final.
     """
+    record, branches = outer.record, order.branches
+    record.used = True
+    aside = order.as_thoughts or part or len(branches) > 1
+    as_thoughts = outer.as_thoughts or aside
     streams: list[tuple[Source, AsyncIterator[Event]]] = [
-        (branch, _run_branch(order, branch, outer, as_thoughts=as_thoughts))
-        for branch in order.branches
+        (branch, _run_branch(order, branch, outer, as_thoughts=as_thoughts)) for branch in branches
     ]
     beside = _Beside()
     if order.beside is not None:
@@ -73,10 +76,45 @@ async def run_branches(
     try:
         async for event in events:
             yield event
-    finally:
+        if beside.error is not None:
+            raise beside.error
+    except BaseException as error:
         await close_stream(events)
-    if beside.error is not None:
-        raise beside.error
+        over = all(branch.completed or branch.stop_reason in SUSPENDED for branch in branches)
+        if over and not isinstance(error, Exception):  # left while it only waited
+            record.report.waits = _collect_requests(order, outer)
+        elif not as_thoughts and branches:
+            record.report.inner = branches[0].answer
+        raise
+    for branch in branches:
+        reason = branch.stop_reason
+        if reason not in (None, *OWN, *SUSPENDED) and not branch.own_limit:
+            record.report.cut = StopReason(reason)
+    record.report.waits = _collect_requests(order, outer) or record.report.waits
+    if branches and not aside:
+        record.say(branches[0].answer, branches[0].finish_reason)
+
+
+def _collect_requests(order: Delegate, outer: Engine) -> StopReason | None:
+    """Record what the branches wait for; return what the run then waits for, if it does."""
+    waiting = [branch for branch in order.branches if branch.stop_reason in SUSPENDED]
+    if order.until == "first" and any(branch.completed for branch in order.branches):
+        for branch in waiting:  # they are cancelled, like those that still ran
+            branch.stop_reason = None
+        return None
+    if not waiting or outer.record.report.cut is not None:
+        return None
+    mine, control = outer.memory.available_tools, outer.memory.control
+    for branch in waiting:
+        if branch.memory is not outer.memory:
+            inner, tools = branch.memory.control, branch.memory.available_tools
+            foreign = [name for name, tool in tools.items() if mine.get(name) is not tool]
+            control.collect_requests(inner, foreign=foreign)
+            if inner.wake_at is not None:
+                control.sleep(inner.wake_at)
+    if any(branch.stop_reason == StopReason.PAUSED for branch in waiting):
+        return StopReason.PAUSED
+    return waits_on(control)
 
 
 async def _run_branch(

@@ -35,7 +35,7 @@ from agent_brain.errors import (
     StateMutationError,
     TransitionError,
 )
-from agent_brain.limits import OWN, SPENDING, StopReason, waits_on
+from agent_brain.limits import SPENDING, StopReason
 from agent_brain.memories.base import Memory
 from agent_brain.memories.control import SUSPENDED
 from agent_brain.memories.errors import STORE_ERRORS
@@ -586,53 +586,9 @@ class Engine:
             await self._write_last()
         return None if fallback is None else self.net.node(fallback)
 
-    async def delegate(self, order: Delegate, *, part: bool = False) -> AsyncGenerator[Event, None]:
-        """Run the nets of ``order``; the answer of a single one becomes the answer of the state."""
-        self.record.used = True
-        aside = self.as_thoughts or order.as_thoughts or part or len(order.branches) > 1
-        events = run_branches(order, self, as_thoughts=aside)
-        try:
-            async for event in events:
-                yield event
-        except BaseException as error:
-            await events.aclose()
-            over = all(
-                branch.completed or branch.stop_reason in SUSPENDED for branch in order.branches
-            )
-            if over and not isinstance(error, Exception):  # left while it only waited
-                self.record.report.waits = self._collect_requests(order)
-            elif not aside and order.branches:
-                self.record.report.inner = order.branches[0].answer
-            raise
-        report = self.record.report
-        for branch in order.branches:
-            reason = branch.stop_reason
-            if reason not in (None, *OWN, *SUSPENDED) and not branch.own_limit:
-                report.cut = StopReason(reason)
-        report.waits = self._collect_requests(order) or report.waits
-        if len(order.branches) == 1 and not order.as_thoughts and not part:
-            self.record.say(order.branches[0].answer, order.branches[0].finish_reason)
-
-    def _collect_requests(self, order: Delegate) -> StopReason | None:
-        """Record what the branches wait for; return what the run then waits for, if it does."""
-        waiting = [branch for branch in order.branches if branch.stop_reason in SUSPENDED]
-        if order.until == "first" and any(branch.completed for branch in order.branches):
-            for branch in waiting:  # they are cancelled, like those that still ran
-                branch.stop_reason = None
-            return None
-        if not waiting or self.record.report.cut is not None:
-            return None
-        control = self.memory.control
-        for branch in waiting:
-            if branch.memory is not self.memory:
-                mine, tools = self.memory.available_tools, branch.memory.available_tools
-                foreign = [name for name, tool in tools.items() if mine.get(name) is not tool]
-                control.collect_requests(branch.memory.control, foreign=foreign)
-                if (wake_at := branch.memory.control.wake_at) is not None:
-                    control.sleep(wake_at)
-        if any(branch.stop_reason == StopReason.PAUSED for branch in waiting):
-            return StopReason.PAUSED
-        return waits_on(control)
+    def delegate(self, order: Delegate, *, part: bool = False) -> AsyncGenerator[Event, None]:
+        """Run the nets of ``order``; see :func:`run_branches`."""
+        return run_branches(order, self, part=part)
 
     def count_unread(self, event: Event) -> None:
         """Count the model calls in an ``event`` that nobody reads any more."""

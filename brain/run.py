@@ -46,7 +46,6 @@ from agent_brain.open_calls import (
 )
 from agent_brain.result import OutputT_co, Result, empty_result
 from agent_brain.states.events import (
-    NOWHERE,
     AgentEvent,
     Event,
     PartialOutput,
@@ -124,7 +123,6 @@ class Run(AsyncResource, Generic[OutputT_co]):
     _steering: Steering | None = field(init=False)
     _hooks: Pipeline | None = field(init=False)
     _observation: Observation = UNOBSERVED  # of the hooks that observe runs
-    _observed_at: Position = NOWHERE
     _budget: Budget = field(init=False)
     _memory_calls: MemoryCalls = field(init=False)
     _outgoing: list[Event] = field(init=False)  # events of the memory and of steps
@@ -439,7 +437,7 @@ class Run(AsyncResource, Generic[OutputT_co]):
             run_id=self.run_id,
             reads=self._reads,
             steering=self._steering,
-            outer=self._observed_at,
+            outer=self._memory_calls.start,
             resumed=self._goal is None,
             pauses=plan.pauses,
         )
@@ -485,9 +483,9 @@ class Run(AsyncResource, Generic[OutputT_co]):
         control = self._plan.memory.control
         run_id = self.run_id if self._goal is not None else control.run_id or self.run_id
         step = 0 if self._goal is not None else control.step
-        self._observed_at = self._memory_calls.start = Position(run_id, step)
+        at = self._memory_calls.start = Position(run_id, step)
         request = RunRequest(
-            goal=self._goal, net=self._plan.net.name, at=self._observed_at, memory=self._plan.memory
+            goal=self._goal, net=self._plan.net.name, at=at, memory=self._plan.memory
         )
         self._observation = Observation(RUN, hooks.run, request)
         await self._observation.begin()
@@ -637,7 +635,7 @@ class Run(AsyncResource, Generic[OutputT_co]):
         )
 
     def _position(self) -> Position:
-        if self._engine is not None and self._engine.at is not NOWHERE:
+        if self._engine is not None:
             return self._engine.at
         return Position(self.run_id, self._plan.memory.control.step)
 
