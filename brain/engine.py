@@ -199,9 +199,17 @@ class Engine:
         """Yield events until the net ends or a limit is reached."""
         memory, record, outgoing, hooks = self.memory, self.record, self.outgoing, self.hooks
         note, reads, pace, working = record.note, self.reads, self._pace, self._working
+        steering, control, free = self.steering, self.budget.control, self.budget.free_steps
         # outgoing is the list itself, which is only changed in place
         node = None if self.over else self._current()
-        while node is not None and (node := await self._begin_step(node)) is not None:
+        while node is not None:
+            asked = steering is not None and (steering.unread or steering.stopping)
+            if self.reason is None and (asked or control.step >= free):
+                reached = await self._reason_to_stop(node)
+                if reached is not None:
+                    node = await self._stop(reached)
+                    continue
+            self._begin_step(node)
             while outgoing and self._written:
                 yield outgoing.pop(0)
             stream: AsyncIterator[StreamItem] | None = None
@@ -269,24 +277,17 @@ class Engine:
             yield outgoing.pop(0)
         self.reason = self.reason or StopReason.DONE
 
-    async def _begin_step(self, node: Node) -> Node | None:
-        """Begin a step; return its state. Where the run stops, it is the fallback state, if any."""
-        record, steering, control = self.record, self.steering, self.budget.control
-        asked = steering is not None and (steering.unread or steering.stopping)
-        if self.reason is None and (asked or control.step >= self.budget.free_steps):
-            reached = await self._reason_to_stop(node)
-            following = node if reached is None else await self._stop(reached)
-            if following is None:
-                return None
-            node = following
-        place = self.run_id, control.step, node.name, self.path
+    def _begin_step(self, node: Node) -> None:
+        """Begin a step, with another report if the last one has used its own."""
+        record = self.record
+        place = self.run_id, self.budget.control.step, node.name, self.path
         self.at = record.at = tuple.__new__(Position, place)  # half the time of Position(…)
         if record.used:
             record.report, record.used = StepReport(record.report), False
         if self.reads is True:
             self.outgoing.append(StateEntered(at=self.at))
-        UNYIELDED.clear()  # of states that failed
-        return node
+        if UNYIELDED:  # of states that failed
+            UNYIELDED.clear()
 
     async def _reason_to_stop(self, node: Node) -> StopReason | None:
         """Read what was sent to the run; return why it stops before ``node``, if it does."""
@@ -478,9 +479,12 @@ class Engine:
             deciding = node.state.next_state(memory)
             if self.hooks is not None:
                 deciding = self._watched(node, deciding)
-            if node.decides:
-                deciding = work_here(self.memory_calls, deciding, in_step=True)
-            target = await deciding
+            token = here.set(self._working) if node.decides else None
+            try:
+                target = await deciding
+            finally:
+                if token is not None:
+                    here.reset(token)
             following, done = node.following.get(id(target)), memory.control.done
             if following is None and not (target is None and (done or None in node.targets)):
                 allowed = [name_of(t) if t is not None else "the end (None)" for t in node.targets]
