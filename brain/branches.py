@@ -298,11 +298,8 @@ class BranchRun:
             set_run_work(family(self.inner.memory), self.outer.memory_calls)
         else:
             calls, outer = self.inner.memory_calls, self.outer
-            calls.record, calls.outgoing, calls.budget = (
-                outer.record,
-                outer.outgoing,
-                self.inner.budget,
-            )
+            calls.record, calls.outgoing = outer.record, outer.outgoing
+            calls.budget = self.inner.budget
 
     async def _begin(self, outside: Control) -> Control:
         """Begin on a memory of its own, or continue what an earlier run had begun there."""

@@ -300,7 +300,8 @@ class Engine:
 
     def _inside(self, node: Node) -> AbstractContextManager[object]:
         """Return what hooks put around the state."""
-        return nullcontext() if self.hooks is None else self.hooks.at_work(self._request(node))
+        hooks = self.hooks
+        return hooks.at_work(self._request(node)) if hooks and hooks.around else nullcontext()
 
     def _request(self, node: Node) -> StateRequest:
         kind = type(node.state).__name__

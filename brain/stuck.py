@@ -170,8 +170,8 @@ def fingerprint(state: str, report: StepReport, memory: Memory) -> str | None:
         kind, told = "d", "\0".join(chain.from_iterable(done))
     else:
         said = "" if report.requested else _plain("".join(text))
-        about = state, *(_heard(memory) if memory.control.human_requests else ())
-        kind, told = "t", "\0".join((*about, said)) if said else ""
+        heard = _heard(memory) if memory.control.human_requests else ()
+        kind, told = "t", "\0".join((state, said, *heard)) if said else ""
     data = told.encode("utf-8", "surrogatepass")
     # a false alarm needs several collisions in a row
     return f"{kind}{crc32(data):08x}{len(data):x}" if told else None
