@@ -8,7 +8,17 @@ from typing import Any
 import anyio
 import pytest
 
-from agent_brain import LLM, Brain, Limits, Memory, Net, ParallelState, StopReason, react
+from agent_brain import (
+    LLM,
+    Brain,
+    Limits,
+    Memory,
+    Message,
+    Net,
+    ParallelState,
+    StopReason,
+    react,
+)
 from agent_brain.nets import MapState
 from agent_brain.states import Usage
 from agent_brain.testing import ScriptedLLM
@@ -55,6 +65,16 @@ class Yields(Say):
             yield "bye"
 
 
+class Recovers(Say):
+    """Says more when its model fails."""
+
+    async def run(self, memory: Memory) -> AsyncIterator[Any]:
+        try:
+            yield Flaky().call([Message.user("Hi")])
+        except ConnectionError:
+            yield "more"
+
+
 async def leave_at_first_text(brain: Brain[Any]) -> None:
     async with brain.stream("Hi") as run:
         async for event in run:
@@ -72,10 +92,11 @@ def mapped(state: Say) -> Net:
         (react(Flaky()), ConnectionError),
         (single(Lost()), ConnectionError),
         (single(Yields()), RuntimeError),
+        (single(Recovers()), ConnectionError),
         (mapped(Lost()), ConnectionError),
         (single(ParallelState([single(Lost())])), ConnectionError),
     ],
-    ids=["model", "state", "yields", "map", "parallel"],
+    ids=["model", "state", "yields", "recovers", "map", "parallel"],
 )
 async def test_leaving_raises_the_error_and_frees_the_memory(net: Net, error: type) -> None:
     brain = Brain(net)
