@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from agent_brain.common.errors import AgentBrainError
+from agent_brain.memories.control import Control
 from agent_brain.memories.message import Message
 from agent_brain.memories.trace.recorded_call import RecordedCall
-from agent_brain.recording.run import RecordedRun, calls_tools_natively, requests_of
+from agent_brain.recording.run import RecordedRun, calls_tools_natively
 from agent_brain.states.errors import LLMError
 from agent_brain.states.events import Event, RunFailed
 from agent_brain.states.models.call_data import error_from_data, joined, piece_from_data
@@ -64,8 +65,8 @@ def export_run(run: RecordedRun, *, net: str, answer: str) -> ExportedRun:
     Raises:
         ExportError: It was resumed, cut off or not traced, or branches of it ran concurrently.
     """
-    if run.status != "ended" or run.stop_reason in CUT_OFF:
-        reason = "" if run.stop_reason is None else f": {run.stop_reason}"
+    if run.control.status != "ended" or run.control.stop_reason in CUT_OFF:
+        reason = "" if run.control.stop_reason is None else f": {run.control.stop_reason}"
         raise ExportError(f"The run did not come to an end of its own{reason}")
     if run.goal is None:
         raise ExportError("What the user said when the run began is not kept")
@@ -76,9 +77,10 @@ def export_run(run: RecordedRun, *, net: str, answer: str) -> ExportedRun:
         raise ExportError("The run was interrupted and resumed")
     if any(call.cut for call in calls):
         raise ExportError("A model call was cut off")
-    if run.control.get("output") is not None:
+    if run.control.output is not None:
         raise ExportError("The run has an output of a type, which the session does not keep")
-    if requests_of(run.control) and not calls:
+    spent = run.control.spent
+    if spent.requests > spent.embeddings and not calls:
         raise ExportError("The run was not traced: its model calls are not kept")
     return _exported(run, run.goal, net, answer, native=calls_tools_natively(calls))
 
@@ -99,12 +101,15 @@ def export_events(events: Iterable[Event | Mapping[str, Any]]) -> ExportedRun:
         models = [_as_text(call) for call in models]
     path = [event["state"] for event in data if _in_net(event, "state_entered")]
     goal, end = Message.model_validate(data[0]["goal"]), data[-1]
-    control = {"moves": len(path), "status": "ended", "stop_reason": end["stop_reason"]}
-    if end["kind"] == "run_failed":
-        control["failure"] = end["error"]["type"]
     exits = [event for event in data if _in_net(event, "state_exited")]
-    control["done"] = bool(exits) and exits[-1]["next"] is None
-    control["step"] = end["step"]
+    control = Control(
+        moves=len(path),
+        status="ended",
+        stop_reason=end["stop_reason"],
+        failure=end["error"]["type"] if end["kind"] == "run_failed" else None,
+        done=bool(exits) and exits[-1]["next"] is None,
+        step=end["step"],
+    )
     states = dict(enumerate(path))
     run = RecordedRun(end["run_id"], [*models, *_tool_calls(data)], [goal], control, states)
     return _exported(run, goal, str(data[0].get("net")), end.get("answer", ""), native=native)
@@ -119,11 +124,12 @@ def _exported(
         # a call whose arguments cannot be parsed never reaches a tool
         if call.action is not None and call.action.unparsed is None:
             tools.setdefault(call.action.name, []).append(call)
-    failed = run.stop_reason == "failed"
-    path = [run.states[at] for at in sorted(run.states) if at < run.moves + failed]
-    error = str(run.control.get("failure") or "Exception").partition(":")[0] if failed else None
+    control = run.control
+    failed = control.stop_reason == "failed"
+    path = [run.states[at] for at in sorted(run.states) if at < control.moves + failed]
+    error = (control.failure or "Exception").partition(":")[0] if failed else None
     turns = [[*_pieces(call)] for call in models]
-    reason = str(run.stop_reason)
+    reason = str(control.stop_reason)
     return ExportedRun(
         goal, net, path, turns, native, tools, _limits(run, models), reason, answer, error
     )
@@ -143,10 +149,10 @@ def _limits(run: RecordedRun, models: Iterable[RecordedCall]) -> Data:
 
     A net's fallback runs after that point: it is the last step, and leads nowhere.
     """
-    fallback = bool(run.control.get("done"))
-    step = run.control.get("step", 0) - fallback
+    fallback = run.control.done
+    step = run.control.step - fallback
     usages = [call.usage or {} for call in models if call.step < step or not fallback]
-    match run.stop_reason:
+    match run.control.stop_reason:
         case "max_steps":
             return {"max_steps": step}
         case "max_tokens":

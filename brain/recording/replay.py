@@ -182,9 +182,9 @@ class _Replaying:
             return
         self._at = event.at
         expected = recorded.states.get(moves)
-        if expected is None and recorded.knows_states and moves >= recorded.moves:
-            expected = f"the end ({recorded.stop_reason})"
-        if moves > recorded.moves and recorded.was_cut:
+        if expected is None and recorded.knows_states and moves >= recorded.control.moves:
+            expected = f"the end ({recorded.control.stop_reason})"
+        if moves > recorded.control.moves and recorded.was_cut:
             self.player.at_end = True
         elif expected not in (None, event.state):
             before = self.states[-1] if self.states else None
@@ -202,8 +202,8 @@ class _Replaying:
             questions = [] if asked is None else asked.questions
             answers = {key: known[key] for key in questions if key in known}
             return (Decisions(input=answers), self._plan) if answers else None
-        over = control.done or control.moves >= recorded.moves
-        if over or result.stop_reason == recorded.stop_reason:
+        over = control.done or control.moves >= recorded.control.moves
+        if over or result.stop_reason == recorded.control.stop_reason:
             return None
         return Decisions(), replace(self._plan, limits=UNLIMITED)  # it was resumed with others
 
@@ -230,14 +230,16 @@ class _Replaying:
         """Compare how both runs have ended."""
         recorded, control = self._recorded, self._memory.control
         differ = partial(Difference, step=self._at.step, state=self._at.state)
-        expected = f"it {_ending(recorded.status, recorded.stop_reason)}"
+        expected = f"it {_ending(recorded.control.status, recorded.control.stop_reason)}"
         if result is None:
             error = f"{type(self._error).__name__}: {self._error}"
-            return None if recorded.stop_reason == "failed" else differ("end", expected, error)
-        both_wait = control.status == recorded.status == "waiting"
-        if recorded.was_cut or (both_wait and control.moves == recorded.moves):
+            return (
+                None if recorded.control.stop_reason == "failed" else differ("end", expected, error)
+            )
+        both_wait = control.status == recorded.control.status == "waiting"
+        if recorded.was_cut or (both_wait and control.moves == recorded.control.moves):
             return None
-        if result.stop_reason != recorded.stop_reason:
+        if result.stop_reason != recorded.control.stop_reason:
             return differ("end", expected, f"it {_ending(control.status, result.stop_reason)}")
         if (left := self.player.left()) is not None:
             asked, place = f"a model call: {describe_request(left)}", (left.step, left.state)

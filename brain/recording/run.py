@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from agent_brain.errors import BrainUseError
 from agent_brain.memories.base import Memory
+from agent_brain.memories.control import Control
 from agent_brain.memories.journal.entry import Entry
 from agent_brain.memories.message import Message, Role
 from agent_brain.memories.runs.work import EMBEDDING
@@ -54,7 +55,7 @@ class RecordedRun:
     run_id: str
     calls: list[RecordedCall]
     turn: Sequence[Message]
-    control: Mapping[str, Any]
+    control: Control
     states: dict[int, str] = field(default_factory=dict)
     answers: dict[int, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
     sent: dict[int, list[Message]] = field(default_factory=lambda: defaultdict(list))
@@ -69,48 +70,28 @@ class RecordedRun:
         return next((message for message in self.turn if message.role is Role.USER), None)
 
     @property
-    def moves(self) -> int:
-        """How many moves it had made in the end."""
-        return int(self.control.get("moves", 0))
-
-    @property
-    def status(self) -> str:
-        """Its status in the end."""
-        return str(self.control.get("status", "running"))
-
-    @property
-    def stop_reason(self) -> str | None:
-        """Why it had ended."""
-        reason: str | None = self.control.get("stop_reason")
-        return reason
-
-    @property
     def open_calls(self) -> list[Action]:
         """The calls of tools that it waited with in the end, also those of branches."""
-        calls = waiting_calls(self.control) if self.status == "waiting" else []
-        return [Action.model_validate(call) for call in calls]
+        if self.control.status != "waiting":
+            return []
+        asked = self.control.human_requests
+        return [*self.control.next_actions, *(() if asked is None else asked.calls)]
 
     @property
     def was_cut(self) -> bool:
         """Whether something other than the net has ended the run, or nothing has."""
-        return self.status == "running" or self.stop_reason in WITHOUT_END
+        return self.control.status == "running" or self.control.stop_reason in WITHOUT_END
 
     @property
     def ended(self) -> bool:
         """Whether the net has ended the run."""
-        return self.status == "ended" and not self.was_cut
+        return self.control.status == "ended" and not self.was_cut
 
 
 def waiting_calls(control: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the calls of tools that the registers of a run name, also those of branches."""
     asked = control.get("human_requests") or {}
     return [*control.get("next_actions", ()), *asked.get("calls", ())]
-
-
-def requests_of(control: Mapping[str, Any]) -> int:
-    """Return how many model calls a run has made, without embeddings."""
-    spent = control.get("spent", {})
-    return int(spent.get("requests", 0)) - int(spent.get("embeddings", 0))
 
 
 def without_repeated(
@@ -208,8 +189,8 @@ async def _from_ram(
         for call in calls
         if not call.path and call.purpose is None and call.action is None
     }
-    registers = control.model_dump(mode="json")
-    run = RecordedRun(run_id, calls, turn, registers, states, knows_states=False)
+    at_end = control.model_copy(deep=True)
+    run = RecordedRun(run_id, calls, turn, at_end, states, knows_states=False)
     return run, start
 
 
@@ -239,7 +220,7 @@ async def _from_journal(
     for key in await begun.journal.sessions(below(begun.key)):
         await begun.journal.delete(key, scrub=False)
     at_end = await memory.as_of(steps[-1].seq)
-    run = RecordedRun(run_id, calls, await at_end.turn(), _data(steps[-1]))
+    run = RecordedRun(run_id, calls, await at_end.turn(), at_end.control)
     read_entries(run, (entry for entry in entries if steps[0].seq <= entry.seq <= steps[-1].seq))
     return run, start
 
@@ -251,9 +232,11 @@ def run_of_parts(parts: Sequence[Part], calls: Iterable[RecordedCall]) -> Record
         parts: The parts of its session from its begin to its end.
         calls: Its calls.
     """
-    control = parts[-1].control if parts else {}
+    data = {**parts[-1].control} if parts else {}
+    data["pending"] = data["ended"] = {}  # a step may have their keys only
+    control = Control.model_validate(data)
     messages = [message for part in parts for message in part.messages]
-    run = RecordedRun(str(control.get("run_id")), [*calls], messages, control)
+    run = RecordedRun(str(control.run_id), [*calls], messages, control)
     read_entries(run, (entry for part in parts for entry in part.entries))
     return run
 
@@ -300,7 +283,8 @@ def _check_traced(run_id: str, steps: Sequence[Entry], calls: Sequence[RecordedC
     before, last = 0, steps[0].seq
     for step in steps if calls else ():
         data = _data(step)
-        requests = requests_of(data)
+        spent = data.get("spent", {})
+        requests = spent.get("requests", 0) - spent.get("embeddings", 0)
         if requests > before and not any(last < number <= step.seq for number in numbers):
             raise ReplayError(
                 f"The run {run_id!r} was traced in part: the model calls before its step "
@@ -326,7 +310,7 @@ def _calls_in(run: RecordedRun) -> list[RecordedCall]:
     Raises:
         ReplayError: They do not tell the response of each model call.
     """
-    requests = requests_of(run.control)
+    requests = run.control.spent.requests - run.control.spent.embeddings
     said = sum(message.role is Role.ASSISTANT for message in run.turn)
     run.traced = not requests
     if requests not in (0, said - len(run.cached)):
