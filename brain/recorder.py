@@ -154,20 +154,20 @@ class StepRecorder:
     def note(self, item: StreamItem) -> Event:
         """Record what ``item`` reports; return it as an event that has its position."""
         at = self.at
+        if isinstance(item, str):
+            if type(item) is Thought:
+                return TextDelta(item, thought=True, at=at)
+            report, self.used = self.report, True
+            report.said.append(item)
+            # a state's own remark says nothing about the model
+            report.partial = self._answered_by = self.finish_reason = None
+            return TextDelta(item, thought=self.as_thoughts, at=at)
         note = _NOTES.get(type(item))
         if note is None and not isinstance(item, Event):
-            if not isinstance(item, str):
-                raise TypeError(
-                    f"State {at.state!r} yielded {item!r}: yield text, an event from "
-                    "agent_brain.states, or work such as llm.call(…)"
-                )
-            thought = type(item) is Thought
-            if not thought:  # a state's own remark says nothing about the model
-                self.used = True
-                self.report.said.append(item)
-                self.report.partial = None
-                self._answered_by = self.finish_reason = None
-            return TextDelta(item, thought=thought or self.as_thoughts, at=at)
+            raise TypeError(
+                f"State {at.state!r} yielded {item!r}: yield text, an event from "
+                "agent_brain.states, or work such as llm.call(…)"
+            )
         event: Event = item  # type: ignore[assignment]
         if event.at is NOWHERE:
             set_position(event, at)

@@ -289,7 +289,10 @@ class Run(AsyncResource, Generic[OutputT_co]):
                         interruption.note_task()
                     async for event in steps:
                         yield event
-                        if noting:
+                        if noting and (  # for each piece of text, hence not simply note_task()
+                            interruption.asked
+                            or interruption.current_task() is not interruption.task
+                        ):
                             interruption.note_task()
                         if plan.sources and type(event) is StateExited:
                             await refresh(plan.memory, plan.sources)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -14,7 +15,6 @@ from agent_brain.memories.message import Message, Role, as_message
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable
     from types import AsyncGeneratorType
 
 
@@ -92,16 +92,19 @@ class Interruption:
     Attributes:
         asked: Whether :meth:`ask` was called.
         ending: Whether the run is being ended: the task then waits only for what must be finished.
+        current_task: That of asyncio, for the event loop of the run: to ask for the loop each time
+            is a system call in Python 3.11. None before :meth:`note_task`.
         scope: The cancel scope of the current wait, or of the last one.
+        task: The task that waits for the next event.
     """
 
     asked = False
     ending = False
     scope: anyio.CancelScope | None = None
-    _task: asyncio.Task[Any] | None = None
+    task: asyncio.Task[Any] | None = None
     _before = 0  # cancellations of the task that are older than the run
     _cancelled = False  # the task, which has not noticed yet
-    _current_task: Callable[[], asyncio.Task[Any] | None] | None = None
+    current_task: Any = None
 
     @property
     def timed_out(self) -> bool:
@@ -115,8 +118,8 @@ class Interruption:
         self.asked = True
         if self.scope is not None:
             self.scope.cancel()
-        elif self._task is not None and events.ag_running and not self.ending:
-            self._cancelled = self._task.cancel()
+        elif self.task is not None and events.ag_running and not self.ending:
+            self._cancelled = self.task.cancel()
 
     def note_task(self) -> None:
         """Note the task that waits for the next event; for runs without scopes.
@@ -124,15 +127,15 @@ class Interruption:
         Raises:
             Interrupted: The run was interrupted meanwhile.
         """
-        if self._current_task is None:
-            from asyncio.tasks import current_task  # here, as programs on trio do not import it
+        if self.current_task is None:
+            from asyncio import current_task, get_running_loop  # programs on trio do not import it
 
-            self._current_task = current_task
+            self.current_task = partial(current_task, get_running_loop())
         if self.asked:
             raise Interrupted
-        task = self._current_task()
-        if task is not self._task:
-            self._task, self._before = task, 0 if task is None else task.cancelling()
+        task = self.current_task()
+        if task is not self.task:
+            self.task, self._before = task, 0 if task is None else task.cancelling()
 
     async def explains(self, error: BaseException) -> bool:
         """Return whether ``error`` comes from the interruption, and from nothing else."""
@@ -157,13 +160,13 @@ class Interruption:
         try:
             await anyio.lowlevel.cancel_shielded_checkpoint()
         except BaseException:
-            if self._task is None or self._task.cancelling() > self._before:  # by somebody else
+            if self.task is None or self.task.cancelling() > self._before:  # by somebody else
                 raise
 
     def _uncancel(self) -> bool:
         """Withdraw the cancellation from the task; return whether somebody else cancelled it."""
         self._cancelled = False
-        return self._task is not None and self._task.uncancel() > self._before
+        return self.task is not None and self.task.uncancel() > self._before
 
 
 def needs_scope() -> bool:
