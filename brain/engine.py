@@ -9,7 +9,7 @@ last event is yielded.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import KW_ONLY, InitVar, dataclass, field
 from functools import partial
@@ -59,7 +59,7 @@ from agent_brain.states.events import (
     StuckDetected,
 )
 from agent_brain.states.hooks import StateRequest
-from agent_brain.states.model_call import UNYIELDED
+from agent_brain.states.model_call import ModelCall
 from agent_brain.states.pipeline import STATE, Observation, Pipeline, hooks_of, surrounded
 from agent_brain.states.work import (
     Pace,
@@ -151,7 +151,7 @@ class Engine:
     outgoing: list[Event] = field(init=False)
     over: bool = False
     reason: StopReason | None = None
-    sink: Callable[[Event], object] | None = None
+    sink: Callable[[StreamItem], Event] | None = None
     watched: bool = field(init=False)
     _working: Here = field(init=False)  # where the code of states works
     _durable: bool = field(init=False)
@@ -198,7 +198,8 @@ class Engine:
     async def steps(self) -> AsyncGenerator[Event, None]:  # noqa: C901, PLR0915 - one loop
         """Yield events until the net ends or a limit is reached."""
         memory, record, outgoing, hooks = self.memory, self.record, self.outgoing, self.hooks
-        note, reads, pace, working = record.note, self.reads, self._pace, self._working
+        note, reads = self.sink or record.note, self.reads
+        pace, working = self._pace, self._working
         steering, control, free = self.steering, self.budget.control, self.budget.free_steps
         # outgoing is the list itself, which is only changed in place
         node = None if self.over else self._current()
@@ -264,8 +265,8 @@ class Engine:
                         yield last.pop(0)
                     raise
             else:
-                if UNYIELDED:
-                    _name_unyielded(node)
+                if self.memory_calls.unyielded:
+                    _name_unyielded(node, self.memory_calls.unyielded)
                 if node.on_exit or record.report.waits is not None:
                     await self._exit(node, stream)
             node = await (self._close_step(node) if hooks is None else self._leave(node))
@@ -286,8 +287,8 @@ class Engine:
             record.report, record.used = StepReport(record.report), False
         if self.reads is True:
             self.outgoing.append(StateEntered(at=self.at))
-        if UNYIELDED:  # of states that failed
-            UNYIELDED.clear()
+        if self.memory_calls.unyielded:  # of states that failed
+            self.memory_calls.unyielded.clear()
 
     async def _reason_to_stop(self, node: Node) -> StopReason | None:
         """Read what was sent to the run; return why it stops before ``node``, if it does."""
@@ -669,22 +670,15 @@ class Engine:
         )
 
 
-def _name_unyielded(node: Node) -> None:
+def _name_unyielded(node: Node, calls: Iterable[ModelCall]) -> None:
     """Log which model calls a state has made and not yielded."""
-    state = getattr(node.state, "wrapped", node.state)
-    runs = [vars(kind).get("run") for kind in type(state).__mro__]
-    given = vars(state).values()  # such as the function of a FunctionState or a MapState
-    own = {getattr(function, "__code__", None) for function in (*runs, *given)}
-    found = {kind for makers, kind in UNYIELDED if not makers.isdisjoint(own)}
-    UNYIELDED.clear()
-    if found:  # others are of other runs, whose states have failed
-        log.warning(
-            "State %r (%s) has made a %s and not yielded it, so the model was not called: write "
-            "'yield call' in its run() or function",
-            node.name,
-            type(node.state).__name__,
-            ", ".join(sorted(found)),
-        )
+    log.warning(
+        "State %r (%s) has made a %s and not yielded it, so the model was not called: write "
+        "'yield call' in its run() or function",
+        node.name,
+        type(node.state).__name__,
+        ", ".join(sorted({type(call).__name__ for call in calls})),
+    )
 
 
 async def drop_branches(memory: Memory) -> None:

@@ -60,6 +60,7 @@ class MemoryCalls:
         over: Whether it has ended.
         record: Counts the calls; None before the first step and after the last.
         start: The position while there is no record.
+        unyielded: The model calls that a state has made and not yielded yet.
     """
 
     watched = False  # what a memory asks is shown to nobody
@@ -76,6 +77,7 @@ class MemoryCalls:
     outer: RunWork | None = field(default_factory=run_here)
     cut_short: StopReason | None = None
     error: LimitCheckError | None = None
+    unyielded: list[ModelCall] = field(default_factory=list)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> MemoryCalls:
         return self  # what copies a memory sets its own

@@ -8,9 +8,7 @@ be used goes back to the model once with what is wrong.
 
 from __future__ import annotations
 
-import inspect
 import re
-import sys
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
@@ -23,7 +21,7 @@ from collections.abc import (
 )
 from contextlib import aclosing
 from functools import lru_cache
-from types import AsyncGeneratorType, CodeType, FrameType
+from types import AsyncGeneratorType
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from pydantic import BaseModel, JsonValue
@@ -32,7 +30,7 @@ from agent_brain.common.aio import maybe_await
 from agent_brain.common.ids import ids_of
 from agent_brain.common.text import clean_json, count_tokens, to_compact_json
 from agent_brain.memories.message import CUT_REASONS, Attachment, Message
-from agent_brain.memories.runs.work import current_work, work_here
+from agent_brain.memories.runs.work import RunWork, current_work, here, work_here
 from agent_brain.memories.views.tokens import request_tokens
 from agent_brain.states import prompts
 from agent_brain.states.errors import ContextWindowError, LLMRefusalError, MalformedOutputError
@@ -70,17 +68,11 @@ from agent_brain.states.usage import NOTHING, Usage
 from agent_brain.states.work import Pace, Work, WorkContext, close_stream, run_of
 from agent_brain.tools.action import Action, readable
 from agent_brain.tools.base import BaseTool
+from agent_brain.tools.context import call_here
 
 CallT = TypeVar("CallT", bound="ModelCall")
 _new_response_id = ids_of("resp")
 Words: TypeAlias = Literal["shown", "thought", "hidden"]
-
-UNYIELDED: list[tuple[frozenset[CodeType], str]] = []
-"""The calls that were made and dropped without a ``yield``, until a run asks: the code of the state
-and of its helpers that made each, and its kind. A call is dropped when the generator of its state
-ends.
-"""
-MOST_MAKERS = 20  # helpers that are looked through for the state
 
 
 class ModelCall(Work):
@@ -143,10 +135,14 @@ class ModelCall(Work):
     as_thoughts: bool = False  # as which it is shown
     # Of an attempt. An object with 30 attributes of its own takes a KiB more.
     _trimmed = _begun = _announced = _reported = _started = False
+    _thoughts: list[str] | None = None
+    _served: tuple[ProviderCall, ...] = ()
+    _open_calls: dict[str, tuple[str, list[str]]] | None = None  # names and arguments, by their IDs
     _blank = ""  # white space at the beginning of the text
     _tags: ThinkTags | None = None  # made where one may be
     _used: Usage | None = None
     _partial: PartialReader | None = None  # of the run's output
+    _made_in: RunWork | None = None  # the run whose state is to yield it
     results_of_it = frozenset({"text", "actions", "finish", "usage", "output"})
 
     def __init__(
@@ -170,17 +166,10 @@ class ModelCall(Work):
         self.acts = acts
         self.check = check
         self.corrections, self.corrected = corrections, 0
-        self._makers: list[CodeType] = []  # from the function that makes it to the State.run
-        frame: FrameType | None = sys._getframe(1)
-        while frame is not None and len(self._makers) < MOST_MAKERS:
-            code, frame = frame.f_code, frame.f_back
-            self._makers.append(code)
-            if code.co_name == "run" and code.co_flags & inspect.CO_ASYNC_GENERATOR:
-                break  # what is around it is not part of the state
-
-    def __del__(self) -> None:
-        if makers := getattr(self, "_makers", None):
-            UNYIELDED.append((frozenset(makers), type(self).__name__))
+        place = here.get()
+        if place is not None and place.purpose is None and (place.in_step or not call_here()):
+            self._made_in = place.run  # a state, or a function of one, and no memory or tool
+            place.run.unyielded.append(self)
 
     def _begin(self, context: WorkContext | None) -> None:
         if context is not None:
@@ -189,6 +178,7 @@ class ModelCall(Work):
         if self._begun:
             self.attachments = self.sources = ()
             self._blank, self._tags, self._used, self._partial = "", None, None, None
+            self._thoughts, self._served, self._open_calls = None, (), None
             self._announced = self._reported = self._started = False
         else:
             self._begun, self.usage = True, None
@@ -197,11 +187,8 @@ class ModelCall(Work):
         self.finish = self.output = None
         self._at = NOWHERE if context is None else context.at
         self._parts: list[str] = []
-        self._thoughts: list[str] = []
-        self._served: list[ProviderCall] = []
         self._called = self.llm
         self._watched = context is not None and context.watched
-        self._open_calls: dict[str, tuple[str, list[str]]] = {}  # names and arguments, by their IDs
 
     @property
     def finish_reason(self) -> str | None:
@@ -269,7 +256,9 @@ class ModelCall(Work):
         """
         if context is None and (work := current_work()) is not None:
             return work[0].model_call(self, work[1])
-        self._makers = []  # it was yielded
+        made_in, self._made_in = self._made_in, None
+        if made_in is not None and self in made_in.unyielded:  # not if an earlier step made it
+            made_in.unyielded.remove(self)
         return self._events(context)
 
     async def _events(  # noqa: C901 - one loop
@@ -404,7 +393,7 @@ class ModelCall(Work):
         if isinstance(piece, Action):
             return self._requested(piece)
         if isinstance(piece, ProviderCall):
-            self._served.append(piece)
+            self._served += (piece,)
             told = (piece.id, piece.name, piece.args, piece.result, self.id)
             return (ProviderToolCalled(*told, at=self._at),)
         if isinstance(piece, ArgumentsDelta):
@@ -440,7 +429,7 @@ class ModelCall(Work):
         if piece.finish is not None:
             self._beside_text(piece.finish.metadata)
         self._parts.clear()
-        self._served.clear()
+        self._served = ()
         self._tags, self._blank = None, ""
         partial, watched = self._partial, self._watched
         self._partial, self._watched = None, False  # the output is shown when it has been checked
@@ -461,7 +450,8 @@ class ModelCall(Work):
 
     def _continue_call(self, piece: ArgumentsDelta) -> Iterable[Event]:
         """Return what to show of a piece of the arguments of a call."""
-        self._open_calls.setdefault(piece.id, (piece.name, []))[1].append(piece.text)
+        calls = self._open_calls = self._open_calls or {}
+        calls.setdefault(piece.id, (piece.name, []))[1].append(piece.text)
         return self._show_arguments(piece) if self._watched else ()
 
     def _show_arguments(self, piece: ArgumentsDelta) -> Iterable[Event]:
@@ -471,8 +461,8 @@ class ModelCall(Work):
 
     def _drop_open_calls(self) -> Iterable[Event]:
         """Take back the calls that were not requested after all."""
-        calls, self._open_calls = self._open_calls, {}
-        if not self._watched:
+        calls, self._open_calls = self._open_calls, None
+        if calls is None or not self._watched:
             return ()
         return [event for key in calls for event in self._take_back_call(key, calls[key][0])]
 
@@ -524,7 +514,8 @@ class ModelCall(Work):
 
     def _part(self, part: str) -> Iterable[Event]:
         if isinstance(part, Thought):
-            self._thoughts.append(part)
+            thoughts = self._thoughts = self._thoughts or []
+            thoughts.append(part)
             return (TextDelta(part, thought=True, response_id=self.id, at=self._at),)
         if not self._parts and not part.strip():
             self._blank += part
@@ -565,8 +556,8 @@ class ModelCall(Work):
         """Return what the model has reported, or an estimate if it has said something, or None."""
         if self._used is not None or not self._started:
             return self._used
-        cut = [text for _, texts in self._open_calls.values() for text in texts]
-        written = "".join([*self._thoughts, *self._parts, self._written(), *cut])
+        cut = [text for _, texts in (self._open_calls or {}).values() for text in texts]
+        written = "".join([*(self._thoughts or ()), *self._parts, self._written(), *cut])
         read, name = request_tokens(messages, self.tools), self._called.model
         return Usage(read, count_tokens(written), model=name, estimated=True)
 

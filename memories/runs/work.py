@@ -23,11 +23,13 @@ class RunWork(Protocol):
         listens: Whether somebody reads the events of the run.
         outer: The run in which it began, if there is one, until it ends.
         over: Whether it has ended.
+        unyielded: The model calls that a state has made and not yielded yet.
     """
 
     listens: bool
     outer: RunWork | None
     over: bool
+    unyielded: list[Any]
 
     async def embed(self, embedder: Embedder, texts: Sequence[str]) -> Any:
         """Return one vector for each text.

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Callable
+from enum import Enum
 from typing import Any, Literal
 
 import anyio
 import pytest
 
-from agent_brain import LLM, Brain, Limits, Memory, Message, State
+from agent_brain import LLM, Brain, Limits, Memory, Message, Net, State, tool
 from agent_brain.errors import StateDefinitionError
 from agent_brain.nets import MapState, SubnetState
 from agent_brain.states import (
@@ -117,6 +118,46 @@ async def test_a_call_that_a_function_of_a_net_forgot_is_named(
         await Brain(single(states[kind])).run("go")
     [named] = [record.getMessage() for record in caplog.records]
     assert "has made a ModelCall and not yielded it" in named
+
+
+async def test_a_state_is_not_blamed_for_a_call_that_a_tool_has_made(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    llm = ScriptedLLM([[Action(name="forget", args={})], "Done."])
+
+    @tool
+    async def forget() -> str:
+        """Forget a call."""
+        llm.call([Message.user("go")])
+        return "Forgotten."
+
+    with caplog.at_level(logging.WARNING):
+        result = await Brain("react", tools=[forget], llm=llm).run("go")
+    assert (result.answer, caplog.records) == ("Done.", [])
+
+
+async def test_a_call_may_be_yielded_in_a_later_step_than_it_was_made_in() -> None:
+    class Step(Enum):
+        MAKE = "make"
+        DO = "do"
+
+    class Make(State):
+        async def run(self, memory: Memory) -> AsyncIterator[Any]:
+            memory.deps.append(ScriptedLLM(["Hello."]).call(await memory.context()))
+            yield ""
+
+        async def next_state(self, memory: Memory) -> Literal[Step.DO]:
+            return Step.DO
+
+    class Do(State):
+        async def run(self, memory: Memory) -> AsyncIterator[Any]:
+            yield memory.deps.pop()
+
+        async def next_state(self, memory: Memory) -> Literal[None]:
+            return None
+
+    net = Net({Step.MAKE: Make(), Step.DO: Do()})
+    assert (await Brain(net).run("go", deps=[])).answer == "Hello."
 
 
 class Helped(State):
