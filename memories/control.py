@@ -30,6 +30,9 @@ _SAID = "?said"
 _UNSTORED = ("hint", "proposed", "uncounted", "asked", "has_new_output")
 """What ``vars`` of a control may have besides its fields."""
 
+READ_RESULT = "read_result"
+"""The tool that reads the rest of a result that was shortened."""
+
 SUSPENDED = ("approval", "input", "paused", "sleeping")
 """Why a run has stopped that waits: it can be continued as it is."""
 
@@ -81,9 +84,9 @@ class Control(BaseModel, defer_build=True):
             after a step that succeeded.
         failure: Why the run has failed: the text of its error. None unless it has.
         tool_scope: Which tools are offered; None for all. Kept from run to run.
-        found_tools: Names of the tools that a model has searched for and found, in that order. Kept
-            from run to run.
-        results_cut: A result was shortened, so the tool that reads the rest is offered.
+        found_tools: Names of the tools that a model has searched for and found, in that order, and
+            of the one that reads the rest of a result, once one was shortened. Kept from run to
+            run.
         wake_at: When a run that sleeps must be resumed.
         entered: The nets, by their paths, whose current state was entered before the run waited in
             it: its ``on_enter`` is not called again.
@@ -118,11 +121,20 @@ class Control(BaseModel, defer_build=True):
     entered: list[str] = Field(default_factory=list)
     tool_scope: ToolScope | None = None
     found_tools: list[str] = Field(default_factory=list)
-    results_cut: bool = False
     dry_run: bool = False
 
-    # What is not stored is not a field: a dict of 30 names does not share its table of them. A name
-    # that is added here is added to _UNSTORED too.
+    # No more fields: a dict of 30 names does not share its table of them. What is not stored is not
+    # a field either; a name that is added here is added to _UNSTORED too.
+
+    @property
+    def results_cut(self) -> bool:
+        """A result was shortened, so the tool that reads the rest is offered."""
+        return READ_RESULT in self.found_tools
+
+    @results_cut.setter
+    def results_cut(self, cut: bool) -> None:
+        others = [name for name in self.found_tools if name != READ_RESULT]
+        self.found_tools = [*others, READ_RESULT] if cut else others
 
     @property
     def hint(self) -> str | None:
@@ -608,6 +620,6 @@ class Control(BaseModel, defer_build=True):
         return self.human_requests
 
 
-_OF_SESSION = ("session", "tool_scope", "found_tools", "results_cut", "dry_run")
+_OF_SESSION = ("session", "tool_scope", "found_tools", "dry_run")
 _assemble, _defaults = assembler(Control), maker_of_defaults(Control)
 _defaults_of_run = maker_of_defaults(Control, without=_OF_SESSION)

@@ -13,7 +13,7 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias, cast
 
 from agent_brain.common.errors import FinalError
-from agent_brain.memories.control import Control
+from agent_brain.memories.control import READ_RESULT, Control
 from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.message import Message, checked_messages
 from agent_brain.memories.runs.claim import Claim
@@ -134,14 +134,14 @@ class RunMemory(ABC):
         once a result was cut, the one that reads the rest of it.
         """
         control, search = self.control, self.available_tools.get(SEARCH_TOOLS)
-        if search is None and control.tool_scope is None and not control.results_cut:
+        if search is None and control.tool_scope is None and not control.found_tools:
             return self.available_tools
         offered = self.allowed_tools()
         if isinstance(search, ToolSearch) and SEARCH_TOOLS in offered:
             search.check_names(self.available_tools)
             offered = search.offered(offered, control.found_tools)
         if control.results_cut:
-            from agent_brain.memories.views.truncated_results import READ_RESULT, read_result
+            from agent_brain.memories.views.truncated_results import read_result
 
             offered.setdefault(READ_RESULT, read_result)
         return offered

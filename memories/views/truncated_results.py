@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from agent_brain.memories.control import READ_RESULT
 from agent_brain.memories.message import Message, Role
 from agent_brain.tools.context import ToolContext
 from agent_brain.tools.errors import ToolError
@@ -9,8 +10,6 @@ from agent_brain.tools.function import tool
 
 FULL_RESULT = "full_result"  # the key of the whole text in a message's metadata
 PART_CHARACTERS = 8_000  # read at a time unless the model asks for less
-
-READ_RESULT = "read_result"
 
 
 def store_full_text(message: Message, full: str) -> Message:
