@@ -6,7 +6,6 @@ import copy
 import dataclasses
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
-from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, overload
 
 import anyio
@@ -153,7 +152,7 @@ class Brain(AsyncResource, Generic[OutputT_co]):
         self._made: tuple[str, dict[str, Any]] | None = None  # how the memory was made
         self._named: tuple[str, LLM, dict[str, Any]] | None = None  # how the net was made
         self._sources: tuple[ToolSource, ...] = ()
-        self._last_result: Result[OutputT_co] | None = None
+        self._last_result: list[Result[Any] | None] = [None]  # shared with the runs
         self.memory = self._find_memory(memory, tools, memory_options)
         self.user = user
         if user is not None:
@@ -246,7 +245,7 @@ class Brain(AsyncResource, Generic[OutputT_co]):
         None before the first run, while a run is active, and after a run that failed. Of a run that
         was left early its ``stop_reason`` is ``"cancelled"``.
         """
-        return self._last_result
+        return self._last_result[0]
 
     async def stored_result(self) -> Result[OutputT_co] | None:
         """Return the result of the last run of the memory's session, also of an earlier process.
@@ -367,7 +366,9 @@ class Brain(AsyncResource, Generic[OutputT_co]):
             MemoryBusyError: Another run over the same memory is in progress.
         """
         run: Run[OutputT_co] = Run(self._plan(options, deps), _as_goal(task), reads=False)
-        return await run.to_end()
+        async for _ in run:  # not run.to_end(), whose frame would be kept beside this one
+            pass
+        return run.result
 
     def run_sync(
         self, task: str | Message, *, deps: object = None, **options: Unpack[RunOptions]
@@ -468,7 +469,7 @@ class Brain(AsyncResource, Generic[OutputT_co]):
         other = copy.copy(self)
         other.memory = memory if self.user is None else self._with_user(memory, close=False)
         other._check_trace()
-        other._last_result = None
+        other._last_result = [None]
         other._owned = []
         other._sources = ()
         return other
@@ -526,9 +527,9 @@ class Brain(AsyncResource, Generic[OutputT_co]):
             self.memory,
             self.limits,
             self.stuck,
+            self._last_result,
             self._sources,
             self.dry_run,
-            partial(setattr, self, "_last_result"),
             self.hooks,
             self.on_uncertain == "pause",
             trace,

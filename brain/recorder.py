@@ -67,11 +67,11 @@ class StepReport:
     branches: dict[str, int] | None = None
     unfinished = False
     sources: tuple[tuple[int, str | None], ...] = ()
+    finished: tuple[ActionFinished, ...] = ()
 
     def __init__(self, last: StepReport | None = None) -> None:  # at every step: no dataclass
         self.said: list[str] = []
         self.thought: list[str] = []
-        self.finished: list[ActionFinished] = []
         self.said_before: Sequence[str] = () if last is None else last.said or last.said_before
 
     def unrecorded(self, recorded: Iterable[str]) -> str:
@@ -122,7 +122,7 @@ class StepRecorder:
     as_thoughts: bool  # text is streamed as thoughts
     asks: bool  # the net can wait for a person
     open_responses: dict[str | None, list[ResponseStarted]] = field(default_factory=dict)
-    _counted: set[str | None] = field(default_factory=set)  # cut off, before their event
+    _counted: frozenset[str | None] = frozenset()  # cut off, before their event
     _answered_by: str | None = None  # the model response that the last text is from
     finish_reason: str | None = None
     _reported: UsageReported | None = None  # the last report: its text may come later
@@ -204,7 +204,7 @@ class StepRecorder:
         return event
 
     def _note_finished(self, event: ActionFinished) -> Event:
-        self.report.finished.append(event)
+        self.report.finished += (event,)
         self.budget.count_tool_call(self._memory.control)
         if (call := self._memory.control.pending.get(event.action.id)) is not None:
             call.uncounted = False
@@ -261,7 +261,7 @@ class StepRecorder:
         """Record the model calls in an ``event`` that could not be yielded."""
         if isinstance(event, ResponseStarted | UsageReported):
             if isinstance(event, UsageReported) and event.response_id not in self.open_responses:
-                self._counted.add(event.response_id)
+                self._counted |= {event.response_id}
             self.note(event)
 
     def count_open_responses(self) -> None:
@@ -270,8 +270,7 @@ class StepRecorder:
             cut, self.open_responses = self.open_responses, {}
             for event in chain.from_iterable(cut.values()):
                 self.budget.spend(Usage(), event.purpose)
-        if self._counted:
-            self._counted.clear()
+        self._counted = frozenset()
 
 
 _NOTES: dict[type, Callable[[StepRecorder, Any], Event]] = {

@@ -74,10 +74,6 @@ if TYPE_CHECKING:
 _new_run_id = ids_of("run")
 
 
-def to_nobody(result: Result | None) -> None:
-    """Report a result to nobody."""
-
-
 @dataclass(frozen=True, slots=True)
 class RunPlan:
     """What a Brain gives to a run."""
@@ -86,9 +82,9 @@ class RunPlan:
     memory: Memory
     limits: Limits
     stuck: StuckPolicy | None
+    last_result: list[Result | None]  # one; None when the run begins
     sources: tuple[ToolSource, ...] = ()
     dry_run: bool = False
-    on_result: Callable[[Result | None], None] = to_nobody  # given None when a run begins
     hooks: tuple[Hook, ...] = ()
     pauses: bool = False  # where calls may have taken effect before a crash
     trace: Callable[[Memory], CallTrace] | None = None  # makes what is told of every call
@@ -272,7 +268,7 @@ class Run(AsyncResource, Generic[OutputT_co]):
         except BaseException:
             self.ended = True
             raise
-        plan.on_result(None)
+        plan.last_result[0] = None
         plan.memory.deps = plan.deps
         set_run_work(claim.memories, self._memory_calls)
         try:
@@ -564,7 +560,7 @@ class Run(AsyncResource, Generic[OutputT_co]):
 
     def _set_result(self, result: Result[OutputT_co] | None) -> None:
         self._result = result
-        self._plan.on_result(result)
+        self._plan.last_result[0] = result
 
     async def _cut_short(self, reason: StopReason, error: BaseException) -> None:
         """Leave the memory in a consistent state; the caller raises the error."""

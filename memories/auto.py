@@ -207,7 +207,8 @@ class AutoMemory(VectorMemory):
         store = self.store
         if self._share is not None or not store.settled:
             await self._settle()
-        if self.fits:
+        tail: Any = store.views[0]  # as fits does, at each step
+        if tail.fits:
             return await StoredMemory.context(self)
         if self._writer is not None and not self.readonly:
             await self._summarise(self._writer)

@@ -124,9 +124,8 @@ async def assemble(
     if plain:
         messages = as_text(messages)
     first = [_system(text, note) if text is prompt else _with(text, note)] if text else []
-    request = Request(first)  # a new list: a memory's own may have been returned
-    request += messages
-    hint = memory.control.hint
+    request = Request([*first, *messages])  # a new list: a memory's own may have been returned
+    hint = vars(memory.control).get("hint")  # the property would be a call more
     if hint:
         request.append(Message.user(hint, cause_by=HINT_CAUSE))
     if plain or _is_to_be_formed(memory, request, len(first)):

@@ -214,7 +214,9 @@ async def run_net(
     task = None if goal is None else as_message(goal)
     done, person = NetRun(memory), Person(approve, answers)
     try:
-        await _run_to_end(done, RunPlan(checked, memory, Limits(**limits), stuck), task, person)
+        await _run_to_end(
+            done, RunPlan(checked, memory, Limits(**limits), stuck, [None]), task, person
+        )
     except Exception as error:
         if check:
             raise

@@ -17,7 +17,7 @@ from agent_brain.nets.net import Net
 from agent_brain.recording.player import Difference, Player, written
 from agent_brain.recording.run import RecordedRun, read_run
 from agent_brain.result import Result
-from agent_brain.run import Run, RunPlan, to_nobody
+from agent_brain.run import Run, RunPlan
 from agent_brain.states.events import Event, Position, RunStarted
 from agent_brain.states.models.call_data import RequestReader, describe_request, hide_secrets
 from agent_brain.states.models.interception import without_real_calls
@@ -116,7 +116,7 @@ class _Replaying:
             limits=replace(plan.limits, timeout=None),
             sources=(),
             dry_run=memory.control.dry_run,
-            on_result=to_nobody,
+            last_result=[None],
             trace=lambda _: self.player,
             tools=(*self.player.tools(plan.tools),),
         )

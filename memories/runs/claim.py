@@ -26,7 +26,7 @@ class Claim:
 
     def __init__(self, memories: list[Memory]) -> None:
         self.memories = memories
-        self._leased: list[Memory] = []
+        self._leased: tuple[Memory, ...] = ()
         self._released: anyio.Event | None = None  # made when somebody waits
         self.abandoned = False
 
@@ -66,7 +66,7 @@ class Claim:
         """
         for memory in self.memories:
             if memory.leasable:
-                self._leased.append(memory)
+                self._leased += (memory,)
                 await memory.acquire()
 
     def reread(self) -> None:

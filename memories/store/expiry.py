@@ -44,6 +44,8 @@ class Expiry:
     creation.
     """
 
+    __slots__ = ("_heap", "_ttl", "_watched")
+
     def __init__(self, ttl: timedelta | None) -> None:
         self._ttl = ttl
         self._heap: list[tuple[datetime, str]] = []

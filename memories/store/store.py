@@ -94,7 +94,7 @@ class MessageStore:
         self._traced: TraceLog | None = None  # made when it is needed
         for view in self.views:
             view.attach(self.log)
-        self.measuring = [view for view in self.views if view.measures]
+        self.measuring = tuple(view for view in self.views if view.measures)
         self.keeps_evicted = journal is None and any(view.keeps_evicted for view in self.views)
         self.reset()
 

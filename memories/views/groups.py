@@ -121,6 +121,8 @@ class Answered:
         hidden: IDs of what a model must not be shown.
     """
 
+    __slots__ = ("_answered", "_calls", "_members", "hidden")
+
     def __init__(self) -> None:
         self.hidden: Collection[str] = ()
         self._members: list[str] = []  # of the last group with calls

@@ -109,12 +109,12 @@ async def ask(app: Any, path: str) -> None:
 @pytest.mark.parametrize(
     ("work", "most"),
     [
-        (steps, 111),
-        (durable_steps, 230),
+        (steps, 109),
+        (durable_steps, 228),
         (chunks, 6),
         (transitions, 2),
-        (appends, 22),
-        (served_chunks, 11),
+        (appends, 21),
+        (served_chunks, 10),
     ],
 )
 def test_what_is_done_often_makes_no_more_calls(
