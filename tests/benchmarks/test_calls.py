@@ -112,7 +112,7 @@ async def ask(app: Any, path: str) -> None:
         (steps, 109),
         (durable_steps, 228),
         (chunks, 6),
-        (transitions, 2),
+        (transitions, 4),
         (appends, 21),
         (served_chunks, 10),
     ],
