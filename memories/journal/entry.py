@@ -59,7 +59,12 @@ class Lines(Sequence[Entry]):
 
     Args:
         lines: The entries, whose data can be stored.
+
+    Attributes:
+        more: Whether times and what is retired are kept.
     """
+
+    more = True
 
     def __init__(self, lines: list[Line]) -> None:
         self.lines = lines
@@ -83,9 +88,10 @@ class Lines(Sequence[Entry]):
         """The sequence number of the last entry; there must be one."""
         return self.lines[-1][0]
 
-    def take(self, *columns: Iterable[Any]) -> None:
-        """Append entries, given as the columns of their lines."""
-        self.lines += zip(*columns, strict=True)
+    def take(self, *columns: Sequence[Any]) -> None:
+        """Append entries: numbers, kinds, versions, texts, times, and whether they are retired."""
+        seqs, kinds, versions, lines, times, retired = columns
+        self.lines += zip(seqs, kinds, versions, times, map(bool, retired), lines, strict=True)
 
 
 class Rows(Sequence[Row]):
@@ -96,7 +102,10 @@ class Rows(Sequence[Row]):
         kinds: The kinds.
         lines: The texts.
         versions: The versions that are not 1, by sequence number.
+        more: Whether times and what is retired are kept.
     """
+
+    more = False
 
     def __init__(self, rows: Iterable[Row] = ()) -> None:
         self.seqs: list[int] = []
@@ -136,8 +145,8 @@ class Rows(Sequence[Row]):
         return self.seqs[-1]
 
     def take(self, *columns: Sequence[Any]) -> None:
-        """Append entries, given as the columns of their lines; kinds are interned."""
-        seqs, kinds, versions, _, _, lines = columns
+        """Append entries: numbers, kinds, which are interned, versions and texts."""
+        seqs, kinds, versions, lines = columns
         self.seqs += seqs
         self.kinds += kinds
         self.lines += lines

@@ -10,7 +10,7 @@ import json
 import sys
 from bisect import bisect_left, bisect_right
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agent_brain.memories.journal.entry import Rows
 from agent_brain.memories.message import Role
@@ -216,16 +216,19 @@ class _Older:
         if removed := self.session.reading.removed:
             for message_id in ids[span.start : span.stop]:
                 removed.pop(message_id, None)  # it was added again
-        loaded = span if store.keeps_old else staying
-        store.log.load(
-            [ids[at] for at in loaded],
-            [self.messages.seqs[at] for at in loaded],
-            [lines[at] for at in loaded],
-            [place for place, at in enumerate(loaded) if CALLS in lines[at]],
-        )
-        expiring = [at for at in loaded if store.ttl is not None or EXPIRES in lines[at]]
+        columns: list[list[Any]] = [ids, self.messages.seqs, lines]
+        if store.keeps_old:
+            columns = [column[span.start : span.stop] for column in columns]
+        else:
+            columns = [[column[at] for at in staying] for column in columns]
+        loaded, places, texts = columns
+        calls = [at for at, text in enumerate(texts) if CALLS in text]
+        store.log.load(loaded, places, texts, calls)
+        expiring = loaded
+        if store.ttl is None:
+            expiring = [i for i, text in zip(loaded, texts, strict=True) if EXPIRES in text]
         if expiring:
-            store.watch(store.log[ids[at]] for at in expiring)
+            store.watch(store.log[i] for i in expiring)
         if staying:
             told = [store.log[ids[at]] for at in staying]
             for view in store.views:

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from operator import add, lt
+from operator import lt
 from typing import TypeAlias, TypeVar
 from zlib import crc32
 
@@ -140,19 +140,16 @@ def _read(
     start, at = checksum(key.text), max(after, 0)
     kinds, starts = dict[str, str](), dict[str, int]()  # what checksums begin with, by kind
     try:
-        cursor = _select(tx, key, min(at, last), size, history=history)
+        cursor = _select(tx, key, min(at, last), size, history=history, more=into.more)
         while rows := cursor.fetchmany(batch):
-            seqs, stored, versions, times, data, seals, *more = zip(*rows, strict=True)
+            seqs, stored, versions, data, seals, *more = zip(*rows, strict=True)
             for kind in {*stored} - starts.keys():
                 kinds[kind], starts[kind] = sys.intern(_from_text(kind)), _start_of(kind, start)
             checksums = map(crc32, map(str.encode, data), map(starts.__getitem__, stored))
-            are_right = tuple(map(add, checksums, seqs)) == seals
             grow = all(map(lt, (at, *seqs), seqs))  # a damaged tree leads elsewhere
-            if not (are_right and grow and seqs[-1] <= last):
+            if not (tuple(checksums) == seals and grow and seqs[-1] <= last):
                 raise damaged(key.text, seqs[0], f"the {key.place}")
-            known = [*map(kinds.__getitem__, stored)]
-            retired = [*map(bool, more[0])] if more else [False] * len(seqs)
-            into.take(seqs, known, versions, times, retired, data)
+            into.take(seqs, [*map(kinds.__getitem__, stored)], versions, data, *more)
             at = seqs[-1]
     except Exception as error:
         if not (isinstance(error, JournalDamagedError | OTHER_TYPES) or tx.is_damage(error)):
@@ -164,12 +161,24 @@ def _read(
         raise key.damaged(f"what comes after entry {at} cannot be read") from error
 
 
-def _select(tx: Transaction, key: Key, after: int, size: int, *, history: bool) -> Cursor:
-    """Select entries with checksums of the rest; with history, also whether they are retired."""
+def _select(
+    tx: Transaction, key: Key, after: int, size: int, *, history: bool, more: bool
+) -> Cursor:
+    """Select entries with checksums of kind and data; if ``more``, also times and what is retired.
+
+    Args:
+        tx: The transaction.
+        key: The session's key.
+        after: A sequence number.
+        size: How many entries at most.
+        history: Include retired entries.
+        more: Whether all columns are wanted.
+    """
     parts = [
-        f"SELECT seq, kind, version, time, data, checksum - version - time - {retired * RETIRED}"
-        f"{flag} FROM entries WHERE session = ? AND retired = {retired} AND seq > ?"
-        for retired, flag in (((0, ", 0"), (1, ", 1")) if history else ((0, ""),))
+        f"SELECT seq, kind, version, data, checksum - version - time - seq - {retired * RETIRED}"
+        f"{f', time, {retired}' if more else ''}"
+        f" FROM entries WHERE session = ? AND retired = {retired} AND seq > ?"
+        for retired in ((0, 1) if history else (0,))
     ]
     sql = f"{' UNION ALL '.join(parts)} ORDER BY seq LIMIT ?"
     return tx.execute(sql, [*[key.id, after] * len(parts), size])
