@@ -17,7 +17,7 @@ from agent_brain.memories.recall.features import NOBODY, ROW, Features, Labels
 from agent_brain.memories.recall.lexical import RARITY, LexicalIndex
 from agent_brain.memories.recall.passages import passages
 from agent_brain.memories.recall.scoring import Evidence, Parts, Scores, best_fit, meaning, score
-from agent_brain.memories.recall.tokenizer import HAS_DIGIT, count_words
+from agent_brain.memories.recall.tokenizer import HAS_DIGIT
 from agent_brain.memories.recall.top_k import ALIKE, COMPARED, best_first, newer_first, spread
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class RecallIndex:
             ids, texts, senders, times, threads, roles = zip(*added.values(), strict=True)
             said_by = [*zip(senders, roles, strict=True)]
             speakers = {by: self._speaker(*by) for by in dict.fromkeys(said_by)}
-            lengths = [*map(count_words, texts, self._lexical.add(texts))]
+            lengths = self._lexical.add(texts)
             counts = [len(passages(text)) for text in texts]
             columns: list[Sequence[Any]] = [
                 [speakers[by] for by in said_by],

@@ -10,21 +10,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agent_brain.memories.recall.features import Column, Labels
-from agent_brain.memories.recall.tokenizer import LONGEST_TERM, runs, terms
+from agent_brain.memories.recall.words import Words, places_of
 
 K1 = 1.2  # saturation of the term frequency: the textbook value
 RARITY = 1.5  # the power of the idf; 2 in the cosine of two texts, each weighted by tf-idf
 B = 0.4  # length normalisation; less than for documents, as messages are short
 FEEDBACK, EXPANSION = 10, 30  # best groups, and how many of their terms are looked for as well
 NOTHING = 0  # the number of no term
-END = " "  # of a text, among its words
 TINY = 1e-9  # instead of a largest score of 0
 
 
@@ -57,24 +55,6 @@ class Occurrences(NamedTuple):
     times: NDArray[np.int64]
 
 
-class _Words(dict[str, bytes]):
-    """The numbers of the terms of known words as they are written, each as bytes of an array.
-
-    Args:
-        numbers: Those of the terms.
-    """
-
-    def __init__(self, numbers: Labels) -> None:
-        super().__init__({END: np.int32(NOTHING).tobytes()})
-        self._numbers = numbers
-
-    def __missing__(self, word: str) -> bytes:
-        numbers = np.array([self._numbers[term] for term in terms(runs(word))], np.int32).tobytes()
-        if len(word) <= LONGEST_TERM:  # the others are data, or a script without spaces
-            self[word] = numbers
-        return numbers
-
-
 class LexicalIndex:
     """The terms of each row. Rows are numbered from 0 as they are added.
 
@@ -84,34 +64,25 @@ class LexicalIndex:
 
     def __init__(self) -> None:
         self._numbers = Labels()  # of terms
-        self._words = _Words(self._numbers)
+        self._words = Words(self._numbers)
         self._terms: Column[np.int32] = Column(np.int32)  # row after row
         self._lengths: Column[np.int64] = Column(np.int64)
         self._uses: NDArray[np.intp] | None = None  # of each term, once they were counted
 
-    def add(self, texts: Iterable[str]) -> list[int]:
-        """Add rows with these texts; return how many words between spaces each has.
-
-        A text is only cut at spaces, as cutting it into runs takes several times as long; that is
-        done once for each word as it is written.
-        """
-        split = [*map(str.split, texts)]
-        counts = [*map(len, split)]
-        for words in split:
-            words.append(END)
-        numbers = b"".join(map(self._words.__getitem__, chain.from_iterable(split)))
-        found = np.frombuffer(numbers, np.int32)
-        self._terms.extend(found[found != NOTHING])
-        self._lengths.extend(np.diff(np.flatnonzero(found == NOTHING), prepend=-1) - 1)
+    def add(self, texts: Iterable[str]) -> NDArray[np.int64]:
+        """Add rows with these texts; return about how many words each has."""
+        found = self._words.cut(texts)
+        self._terms.extend(found.terms)
+        self._lengths.extend(found.lengths)
         self._uses = None
-        return counts
+        return found.counts
 
     def keep(self, rows: NDArray[np.bool_]) -> None:
         """Drop the rows where ``rows`` is false with every trace of them; renumber the others."""
         self._terms.keep(np.repeat(rows, self._lengths.rows))
         self._lengths.keep(rows)
         self._numbers.keep(self._terms.rows)
-        self._words = _Words(self._numbers)
+        self._words = Words(self._numbers)
         self._uses = None
 
     def scores(
@@ -165,8 +136,7 @@ class LexicalIndex:
         share[best] = scores[best] / lengths[best]
         rows = np.flatnonzero(share[groups] > 0)
         ends, sizes = np.cumsum(self._lengths.rows)[rows], self._lengths.rows[rows]
-        starts = ends - np.cumsum(sizes)  # of each row, from the place in the list of all of them
-        terms = self._terms.rows[np.repeat(starts, sizes) + np.arange(sizes.sum())]
+        terms = self._terms.rows[places_of(ends - sizes, sizes)]
         here = np.bincount(terms, np.repeat(share[groups[rows]], sizes), self._numbers.last + 1)
         numbers = np.flatnonzero(here)
         here = here[numbers] / here.sum()
