@@ -225,7 +225,7 @@ class VectorMemory(StoredMemory):
         if not tail.fits:
             await self._get_ready(checked_messages(messages))
         added = await super().update(messages)
-        if not tail.fits:
+        if not tail.fits and self._indexed.due:
             await self._catch_up()
         return added
 
@@ -287,7 +287,7 @@ class VectorMemory(StoredMemory):
         """Open and check everything before anything is written."""
         if self._tail.fits:
             return
-        if self._indexed.behind:
+        if self._indexed.due:
             await self.open()
         await self._vectors.connect()
         if not self.readonly and coming:

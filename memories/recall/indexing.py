@@ -138,6 +138,12 @@ class Indexed(View):
         unread = self._unread and len(self.log) > 0
         return (not self._idle and (unread or bool(self._waiting))) or self.vectors.behind
 
+    @property
+    def due(self) -> bool:
+        """Whether there are many of them, or some to embed: a few others can wait for a search."""
+        few = len(self._waiting) <= ON_LOOP and not self._unread
+        return self.behind and not (few and self.vectors.embedder is None)
+
     async def wake(self) -> None:
         """Make all messages findable, also in a large session that was only opened."""
         self.awake = True
