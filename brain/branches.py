@@ -197,10 +197,10 @@ async def _run_all(
             failed.append(error)
             if _ends_all(order, error):
                 tasks.cancel_scope.cancel()
-            # a cancellation may have been replaced by the error
-            await anyio.lowlevel.checkpoint_if_cancelled()
         if order.until == "first" and branch.completed:
             tasks.cancel_scope.cancel()
+        # no other one begins, and an error may have replaced a cancellation
+        await anyio.lowlevel.checkpoint_if_cancelled()
 
     async with anyio.create_task_group() as tasks:
         if order.beside is not None:

@@ -354,6 +354,15 @@ async def test_the_join_of_a_race_gets_the_winner_and_the_failed() -> None:
     assert "fast" in got
 
 
+async def test_no_branch_of_a_race_begins_when_another_has_won() -> None:
+    nets = {"won": react(ScriptedLLM(["Yes."])), "late": react(ScriptedLLM([]))}
+    net = single(ParallelState(nets, until="first", max_concurrency=1))
+    async with Brain(net, limits=Limits(max_requests=1)).stream("go") as run:
+        paths = {event.path async for event in run}
+    assert (run.result.answer, run.result.stop_reason) == ("Yes.", StopReason.DONE)
+    assert paths == {(), ("ONE", "won")}
+
+
 async def test_a_race_that_nobody_ends_reports_the_failures() -> None:
     state = ParallelState([single(Fail()), single(Fail())], until="first", on_error="report")
     assert (await Brain(single(state)).run("go")).answer.count("failed: 'a bug'") == 2
