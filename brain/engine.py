@@ -215,6 +215,7 @@ class Engine:
                 yield outgoing.pop(0)
             stream: AsyncIterator[StreamItem] | None = None
             failed: Exception | None = None  # the work, whose error is raised at the yield
+            inside = True
             try:
                 opens = hooks is not None or node.on_enter
                 stream = await self._open(node) if opens else node.state.run(memory)
@@ -258,17 +259,17 @@ class Engine:
                         await events.aclose()
                     if failed is None and record.report.waits is not None:
                         break
+                if self.memory_calls.unyielded:
+                    _name_unyielded(node, self.memory_calls.unyielded)
+                inside = False
+                if node.on_exit or record.report.waits is not None:
+                    await self._exit(node, stream)
             except BaseException as error:
-                last = await self._leave_hurt(node, stream, error)
+                last = await self._leave_hurt(node, stream, error, inside=inside)
                 if last is not None:
                     while last:
                         yield last.pop(0)
                     raise
-            else:
-                if self.memory_calls.unyielded:
-                    _name_unyielded(node, self.memory_calls.unyielded)
-                if node.on_exit or record.report.waits is not None:
-                    await self._exit(node, stream)
             node = await (self._close_step(node) if hooks is None else self._leave(node))
             while outgoing and self._written:
                 yield outgoing.pop(0)
@@ -362,9 +363,15 @@ class Engine:
                         raise
 
     async def _leave_hurt(
-        self, node: Node, stream: object, error: BaseException
+        self, node: Node, stream: object, error: BaseException, *, inside: bool
     ) -> list[Event] | None:
         """Leave a state that raised; note in ``error`` which state it was.
+
+        Args:
+            node: The state.
+            stream: What its ``run`` has returned.
+            error: What it has raised.
+            inside: Whether its ``on_exit`` was not called yet.
 
         Returns:
             None if the net or the run continues, so that the error is not raised. Otherwise the
@@ -378,8 +385,13 @@ class Engine:
         if isinstance(error, STORE_ERRORS):  # before the memories of branches are closed
             self.memory.note_store_failure(error)
         try:
-            with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
-                await self._exit(node, stream)
+            if inside:
+                with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
+                    await self._exit(node, stream)
+        except Exception as trouble:
+            if not isinstance(error, Exception):
+                raise
+            failure = trouble
         finally:
             report.unfinished = True
             if report.inner:
@@ -390,11 +402,11 @@ class Engine:
             failure.state = failure.state or node.name
         elif isinstance(failure, Exception):
             failure.add_note(f"Raised in state {node.name!r} ({type(node.state).__name__})")
+        # a call that was refused ends the run with the step
+        if self._note_refusal(failure) is not None or await self._fail(node, failure):
+            return None
         if failure is not error:
             raise failure from error
-        # a call that was refused ends the run with the step
-        if self._note_refusal(error) is not None or await self._fail(node, error):
-            return None
         lost = self.left or not isinstance(error, Exception) or isinstance(error, STORE_ERRORS)
         if self._written or lost:
             return []

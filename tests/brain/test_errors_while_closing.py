@@ -19,8 +19,9 @@ from agent_brain import (
     StopReason,
     react,
 )
+from agent_brain.memories import is_partial
 from agent_brain.nets import MapState
-from agent_brain.states import Usage
+from agent_brain.states import Hook, StateRequest, Usage
 from agent_brain.testing import ScriptedLLM
 from tests.brain.nets import Say, Steps, single
 from tests.support.clock import fake_clock
@@ -135,6 +136,59 @@ async def test_on_exit_runs_when_closing_fails() -> None:
     with pytest.raises(ConnectionError):
         await leave_at_first_text(Brain(single(Noting())))
     assert noted == ["exited"]
+
+
+class LostAtExit(Say):
+    """Loses its connection when it is left."""
+
+    def __init__(self, *, also_before: bool = False) -> None:
+        super().__init__("Hello.", then=Steps.TWO)
+        self.also_before = also_before
+
+    async def run(self, memory: Memory) -> AsyncIterator[str]:
+        yield "Hello."
+        if self.also_before:
+            raise ConnectionError("lost in the middle")
+
+    async def on_exit(self, memory: Memory) -> None:
+        raise ConnectionError("lost at the exit")
+
+
+@pytest.mark.parametrize("also_before", [False, True])
+async def test_an_error_of_on_exit_is_one_of_the_state(also_before: bool) -> None:
+    net = Net({Steps.ONE: LostAtExit(also_before=also_before), Steps.TWO: Say("Two.")})
+    told: list[str] = []
+    brain = Brain(net, hooks=[Watching(told)])
+    with pytest.raises(ConnectionError, match="lost at the exit") as caught:
+        await brain.run("Hi")
+    assert caught.value.__notes__ == ["Raised in state 'ONE' (LostAtExit)"]
+    assert told == ["ONE", "ONE failed: lost at the exit"]
+    assert [m.content for m in await brain.memory.dump() if is_partial(m)] == ["Hello."]
+
+
+@pytest.mark.parametrize("also_before", [False, True])
+async def test_an_error_of_on_exit_leads_to_another_state(also_before: bool) -> None:
+    states = {Steps.ONE: LostAtExit(also_before=also_before), Steps.TWO: Say("Two.")}
+    brain = Brain(Net(states, on_error={Steps.ONE: Steps.TWO}))
+    async with brain.stream("Hi") as run:
+        exits = [str(e.error) async for e in run if e.kind == "state_exited"]
+    assert (run.result.answer, exits) == ("Two.", ["lost at the exit", "None"])
+
+
+class Watching(Hook):
+    """Notes which states begin and end."""
+
+    def __init__(self, told: list[str]) -> None:
+        self.told = told
+
+    def before_state(self, request: StateRequest) -> None:
+        self.told.append(str(request.state))
+
+    def after_state(self, request: StateRequest, next_state: str | None) -> None:
+        self.told.append(f"{request.state} ended")
+
+    def on_state_error(self, request: StateRequest, error: BaseException) -> None:
+        self.told.append(f"{request.state} failed: {error}")
 
 
 async def test_a_run_out_of_time_frees_the_memory_when_closing_fails() -> None:
