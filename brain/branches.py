@@ -91,7 +91,7 @@ async def run_branches(
         if reason not in (None, *OWN, *SUSPENDED) and not branch.own_limit:
             record.report.cut = StopReason(reason)
     record.report.waits = _collect_requests(order, outer) or record.report.waits
-    if branches and not aside:
+    if branches and not aside and branches[0].answer:
         record.say(branches[0].answer, branches[0].finish_reason)
 
 

@@ -40,6 +40,7 @@ from agent_brain.memories.base import Memory
 from agent_brain.memories.control import SUSPENDED
 from agent_brain.memories.errors import STORE_ERRORS
 from agent_brain.memories.message import PARTIAL, Message
+from agent_brain.memories.runs.turns import answer_of
 from agent_brain.memories.runs.work import Here, here, work_here
 from agent_brain.memory_calls import MemoryCalls
 from agent_brain.nets.delegation import Branch, Delegate
@@ -47,7 +48,7 @@ from agent_brain.nets.net import Net, Node
 from agent_brain.nets.validation import name_of
 from agent_brain.open_calls import close_open_calls
 from agent_brain.recorder import StepRecorder, StepReport
-from agent_brain.states.answering import best_words, last_answer
+from agent_brain.states.answering import best_words
 from agent_brain.states.concurrency import failure_of
 from agent_brain.states.events import (
     NOWHERE,
@@ -99,6 +100,7 @@ class Engine:
     """Runs one net over one memory; each branch of the run has an engine of its own.
 
     Attributes:
+        around: The memory of the net around, if the memory was made from it.
         as_thoughts: Whether text is streamed as thoughts.
         asks: Whether the net can wait for a person: its memory is found again.
         at: The current step.
@@ -143,6 +145,7 @@ class Engine:
     resumed: InitVar[bool] = False  # whether the run was
     pauses: bool = False
     asks: bool = True
+    around: Memory | None = None
     at: Position = field(init=False)
     budget: Budget = field(init=False)
     hooks: Pipeline | None = field(init=False)
@@ -154,6 +157,7 @@ class Engine:
     sink: Callable[[StreamItem], Event] | None = None
     watched: bool = field(init=False)
     _working: Here = field(init=False)  # where the code of states works
+    _continues: bool = field(init=False)  # a net inside, where an interrupted run has stopped
     _durable: bool = field(init=False)
     _has_branches: bool = field(init=False)  # on memories of their own: this step has, or had, any
     _observation: Observation = UNOBSERVED  # of the hooks that observe states
@@ -175,6 +179,8 @@ class Engine:
         self._working = Here(calls, in_step=True)
         self._durable = self.memory.durable
         self._has_branches = resumed or self.memory.resumed
+        begun = bool(self.path) and self.key in self.memory.control.subnets
+        self._continues = begun or self.memory.resumed
         if self.reads is not True:
             self.sink = self.record.note
             self._pace = None if self.budget.limits.timeout is None else Pace()
@@ -534,7 +540,11 @@ class Engine:
     async def said(self) -> str:
         """Return the answer so far, also one that was given before the run was interrupted."""
         said = self.record.answer() or self.memory.control.said_in(self.key) or ""
-        return await last_answer(self.memory) if self.memory.resumed and not said else said
+        if said or not self._continues:
+            return said
+        turn, around = await self.memory.turn(), self.around
+        known = set() if around is None else {each.id for each in await around.turn()}
+        return answer_of([message for message in turn if message.id not in known])
 
     async def _note_said(self) -> None:
         """Keep what the step has said if no message holds it."""
@@ -679,6 +689,7 @@ class Engine:
             call_id=branch.call_id,
             pauses=self.pauses,
             asks=asks,
+            around=None if same_memory else self.memory,
         )
 
 

@@ -129,6 +129,7 @@ class Run(AsyncResource, Generic[OutputT_co]):
     _began: bool = False  # the memory holds it
     _failed: bool = False
     _said_before: Sequence[Message] = ()  # a partial answer that this run is to complete
+    _answered_before: str = ""  # in messages, when it was resumed
     _continues_at: int = 0  # the steps that were completed when it was resumed
     _out_of_time: bool = False  # the time is up, and no scope was cancelled
     _store_failed: bool = False  # for a run that this one is a part of
@@ -529,6 +530,7 @@ class Run(AsyncResource, Generic[OutputT_co]):
             raise
         self._said_before = await take_partial_answer(memory)
         self._continues_at = control.moves
+        self._answered_before = answer_of(await memory.turn())
         return False
 
     async def _finish(self, reason: StopReason) -> None:
@@ -541,6 +543,7 @@ class Run(AsyncResource, Generic[OutputT_co]):
             if not added and control.moves == self._continues_at:  # the partial answer still holds
                 said = self._said_before
                 added = [each.model_copy(update={"id": new_id("msg")}) for each in said]
+                self._answered_before = answer_of(added) or self._answered_before
             if added:  # written with the end of the run
                 await work_here(self._memory_calls, memory.update(added), in_step=True)
         control.stop(
@@ -605,7 +608,8 @@ class Run(AsyncResource, Generic[OutputT_co]):
         finish_reason = self._engine.record.finish_reason if self._engine else None
         if not answer and self._goal is None:
             # the run was interrupted after this answer
-            answer = control.ended.get("") or answer_of(messages)
+            before = answer_of(messages) if self._engine is None else self._answered_before
+            answer = control.ended.get("", before)
             finish_reason = control.finish_reason
         result: Result[OutputT_co] = Result(
             answer=answer,

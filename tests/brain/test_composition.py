@@ -20,6 +20,8 @@ from agent_brain import (
     StopReason,
     react,
 )
+from agent_brain.errors import JournalError
+from agent_brain.memories import RamJournal
 from agent_brain.nets import Branch, Delegate, ParallelState, SubnetState
 from agent_brain.states import (
     AnswerState,
@@ -352,6 +354,73 @@ async def test_the_join_of_a_race_gets_the_winner_and_the_failed() -> None:
         assert (await Brain(single(state)).run("go")).answer == "joined"
     assert set(got) <= {"fails", "fast"}
     assert "fast" in got
+
+
+@pytest.mark.parametrize("fork", [False, True])
+async def test_a_subnet_that_says_nothing_leaves_the_answer(fork: bool) -> None:
+    silent = SubnetState(single(Say()), fork=fork)
+    net = Net({Steps.ONE: Say("Yes.", then=Steps.TWO), Steps.TWO: silent})
+    assert (await Brain(net).run("go")).answer == "Yes."
+
+
+class Noting(Say):
+    """Records its text as a message, and may say it."""
+
+    def __init__(self, text: str, then: Steps | None = None, *, aloud: bool = False) -> None:
+        super().__init__(text, then=then)
+        self.text, self.aloud = text, aloud
+
+    async def run(self, memory: Memory) -> AsyncIterator[str]:
+        yield self.text if self.aloud else ""
+        await memory.update([Message.assistant(self.text)])
+
+
+async def test_the_answer_of_a_resumed_run_was_said() -> None:
+    said = Noting("Yes.", then=Steps.TWO, aloud=True)
+    states = {Steps.ONE: said, Steps.TWO: Noting("noted")}
+    brain = Brain(Net(states), limits=Limits(max_steps=1))
+    assert (await brain.run("go")).stop_reason == StopReason.MAX_STEPS
+    brain.limits = Limits()
+    assert (await brain.resume()).answer == "Yes."
+    assert (await brain.resume()).answer == "Yes."  # it has ended
+
+
+class Failing(RamJournal):
+    """A journal of which one write fails."""
+
+    def __init__(self, fails_at: int) -> None:
+        super().__init__()
+        self.left = fails_at
+
+    async def append(self, *args: Any, **options: Any) -> Any:
+        self.left -= 1
+        if self.left == 0:
+            raise JournalError("the disk is full")
+        return await super().append(*args, **options)
+
+
+@pytest.mark.parametrize("fails_at", [2, 3, 4, 5])
+async def test_the_answer_of_a_subnet_that_continues_may_be_in_its_messages(fails_at: int) -> None:
+    said = Noting("Inside.", then=Steps.TWO, aloud=True)
+    inner = SubnetState(Net({Steps.ONE: said, Steps.TWO: Say()}))
+    net = Net({Steps.ONE: Say("Before.", then=Steps.TWO), Steps.TWO: inner})
+    journal = Failing(fails_at)
+    with pytest.raises(JournalError):
+        await Brain(net, MessagesMemory(journal=journal, session="go")).run("go")
+    resumed = await Brain(net, MessagesMemory(journal=journal, session="go")).resume()
+    assert resumed.answer == "Inside."
+
+
+async def test_the_answer_of_a_branch_is_its_own_also_if_it_continues() -> None:
+    silent = Net({Steps.ONE: Say(then=Steps.TWO), Steps.TWO: Say()})
+    parallel = ParallelState({"silent": silent}, join=lambda _, ended: f"[{ended[0].answer}]")
+    brain = Brain(Net({Steps.ONE: Noting("noted", then=Steps.TWO), Steps.TWO: parallel}))
+    async with brain.stream("go") as run:
+        async for event in run:
+            if event.path and event.kind == "state_entered":
+                run.pause()
+    assert run.result.stop_reason == StopReason.PAUSED
+    assert (await brain.resume()).answer == "[]"
 
 
 async def test_no_branch_of_a_race_begins_when_another_has_won() -> None:
