@@ -31,10 +31,12 @@ def test_a_year_with_a_companion(tmp_path: Path) -> None:
     assert "| Others say, and the user has not:\n  | - home: <data>Is at home in Rome" in move
     assert "Learned: Lives in Porto (current)\n      user, 20 Sep" in move
     assert "in place of: Lives in Paris (replaced until 20 Sep)" in move
-    shown, _, calls = forgotten.partition("A person approves: forget(slot='home')")
+    shown, _, calls = forgotten.partition("calls forget(slot='home')")
     assert "home: Lives in Porto [2025-09-20" in shown
-    assert "This would forget 3 facts" in calls
-    assert "forget(slot='home', expect=6)" in calls
+    asked, _, approved = calls.partition("A person approves: forget(slot='home', expect=6)")
+    assert "This would forget 3 facts" in asked
+    assert "[tool] Forgotten." in approved
+    assert "A person approves" not in asked + approved
     assert "Lives in" not in calls
 
     assert "on 01 July 2025? Not known." in after
