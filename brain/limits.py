@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from enum import StrEnum
-from typing import Self
 
 from agent_brain.common.values import is_amount, is_count
 from agent_brain.errors import BrainDefinitionError
@@ -18,37 +17,49 @@ class StopReason(StrEnum):
     With ``APPROVAL``, ``INPUT``, ``SLEEPING`` and ``PAUSED`` it waits, and with ``STOPPED`` it was
     asked to stop after a step: it continues as it is. With the others it has ended;
     :meth:`Brain.resume` continues it unless its net has come to its end.
-
-    Attributes:
-        clause: What happened, as a clause for messages, such as "the run was cancelled".
     """
 
-    _value_: str
-    clause: str
+    DONE = "done"
+    MAX_STEPS = "max_steps"
+    MAX_TOKENS = "max_tokens"
+    MAX_COST = "max_cost"
+    TIMEOUT = "timeout"
+    STUCK = "stuck"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+    APPROVAL = "approval"
+    INPUT = "input"
+    MAX_TOOL_CALLS = "max_tool_calls"
+    MAX_REQUESTS = "max_requests"
+    STOPPED = "stopped"
+    BUDGET = "budget"
+    PAUSED = "paused"
+    SLEEPING = "sleeping"
 
-    def __new__(cls, value: str, clause: str = "") -> Self:
-        """Return a reason with what happened as a clause, such as "the run was cancelled"."""
-        reason = str.__new__(cls, value)
-        reason._value_ = value
-        reason.clause = clause
-        return reason
+    @property
+    def clause(self) -> str:
+        """What happened, as a clause for messages, such as "the run was cancelled"."""
+        return _CLAUSES[self]
 
-    DONE = "done", "the run had reached its goal"
-    MAX_STEPS = "max_steps", "the limit of steps was reached"
-    MAX_TOKENS = "max_tokens", "the limit of tokens was reached"
-    MAX_COST = "max_cost", "the limit of cost was reached"
-    TIMEOUT = "timeout", "the limit of time was reached"
-    STUCK = "stuck", "the run repeated itself"
-    CANCELLED = "cancelled", "the run was cancelled"
-    FAILED = "failed", "the run failed"
-    APPROVAL = "approval", "the run waits for approval"
-    INPUT = "input", "the run waits for an answer"
-    MAX_TOOL_CALLS = "max_tool_calls", "the limit of tool calls was reached"
-    MAX_REQUESTS = "max_requests", "the limit of model calls was reached"
-    STOPPED = "stopped", "the run was stopped"
-    BUDGET = "budget", "the budget was used up"
-    PAUSED = "paused", "the run was paused"
-    SLEEPING = "sleeping", "the run waits for a time"
+
+_CLAUSES = {
+    StopReason.DONE: "the run had reached its goal",
+    StopReason.MAX_STEPS: "the limit of steps was reached",
+    StopReason.MAX_TOKENS: "the limit of tokens was reached",
+    StopReason.MAX_COST: "the limit of cost was reached",
+    StopReason.MAX_TOOL_CALLS: "the limit of tool calls was reached",
+    StopReason.MAX_REQUESTS: "the limit of model calls was reached",
+    StopReason.TIMEOUT: "the limit of time was reached",
+    StopReason.STUCK: "the run repeated itself",
+    StopReason.CANCELLED: "the run was cancelled",
+    StopReason.FAILED: "the run failed",
+    StopReason.APPROVAL: "the run waits for approval",
+    StopReason.INPUT: "the run waits for an answer",
+    StopReason.STOPPED: "the run was stopped",
+    StopReason.BUDGET: "the budget was used up",
+    StopReason.PAUSED: "the run was paused",
+    StopReason.SLEEPING: "the run waits for a time",
+}
 
 
 WAITING = (StopReason.APPROVAL, StopReason.INPUT)  # for a person
