@@ -204,8 +204,7 @@ class Engine:
     async def steps(self) -> AsyncGenerator[Event, None]:  # noqa: C901, PLR0915 - one loop
         """Yield events until the net ends or a limit is reached."""
         memory, record, outgoing, hooks = self.memory, self.record, self.outgoing, self.hooks
-        note, reads = self.sink or record.note, self.reads
-        pace, working = self._pace, self._working
+        note, reads, pace, working = record.note, self.reads, self._pace, self._working
         steering, control, free = self.steering, self.budget.control, self.budget.free_steps
         # outgoing is the list itself, which is only changed in place
         node = None if self.over else self._current()

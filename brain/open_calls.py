@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message, Role, is_partial
 from agent_brain.memories.wrapper import offers
@@ -37,12 +39,12 @@ async def undo_half_a_step(memory: Memory) -> None:
         memory.control.human_requests = asked
 
 
-async def take_partial_answer(memory: Memory) -> list[Message]:
-    """Remove the partial answer of a run that continues, and return it.
+async def take_partial_answer(memory: Memory, turn: Iterable[Message]) -> list[Message]:
+    """Remove the partial answer in the turn of a run that continues, and return it.
 
     It stays in a memory that cannot delete messages.
     """
-    partial = [message for message in await memory.turn() if is_partial(message)]
+    partial = [message for message in turn if is_partial(message)]
     delete = getattr(memory, "delete", None)
     if not partial or delete is None or not offers(memory, "delete"):
         return []

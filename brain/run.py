@@ -528,9 +528,10 @@ class Run(AsyncResource, Generic[OutputT_co]):
         except BaseException:
             memory.control = before
             raise
-        self._said_before = await take_partial_answer(memory)
+        turn = await memory.turn()
+        self._said_before = taken = await take_partial_answer(memory, turn)
         self._continues_at = control.moves
-        self._answered_before = answer_of(await memory.turn())
+        self._answered_before = answer_of([message for message in turn if message not in taken])
         return False
 
     async def _finish(self, reason: StopReason) -> None:

@@ -229,17 +229,16 @@ class _Replaying:
     def _end(self, result: Result[Any] | None) -> Difference | None:
         """Compare how both runs have ended."""
         recorded, control = self._recorded, self._memory.control
+        end = recorded.control
         differ = partial(Difference, step=self._at.step, state=self._at.state)
-        expected = f"it {_ending(recorded.control.status, recorded.control.stop_reason)}"
+        expected = f"it {_ending(end.status, end.stop_reason)}"
         if result is None:
             error = f"{type(self._error).__name__}: {self._error}"
-            return (
-                None if recorded.control.stop_reason == "failed" else differ("end", expected, error)
-            )
-        both_wait = control.status == recorded.control.status == "waiting"
-        if recorded.was_cut or (both_wait and control.moves == recorded.control.moves):
+            return None if end.stop_reason == "failed" else differ("end", expected, error)
+        both_wait = control.status == end.status == "waiting"
+        if recorded.was_cut or (both_wait and control.moves == end.moves):
             return None
-        if result.stop_reason != recorded.control.stop_reason:
+        if result.stop_reason != end.stop_reason:
             return differ("end", expected, f"it {_ending(control.status, result.stop_reason)}")
         if (left := self.player.left()) is not None:
             asked, place = f"a model call: {describe_request(left)}", (left.step, left.state)
