@@ -166,6 +166,19 @@ async def test_an_error_of_on_exit_is_one_of_the_state(also_before: bool) -> Non
     assert [m.content for m in await brain.memory.dump() if is_partial(m)] == ["Hello."]
 
 
+async def test_on_exit_that_fails_is_not_called_again() -> None:
+    called: list[str] = []
+
+    class Failing(Say):
+        async def on_exit(self, memory: Memory) -> None:
+            called.append("on_exit")
+            raise ConnectionError("lost at the exit")
+
+    with pytest.raises(ConnectionError):
+        await Brain(single(Failing("Hello."))).run("Hi")
+    assert called == ["on_exit"]
+
+
 @pytest.mark.parametrize("also_before", [False, True])
 async def test_an_error_of_on_exit_leads_to_another_state(also_before: bool) -> None:
     states = {Steps.ONE: LostAtExit(also_before=also_before), Steps.TWO: Say("Two.")}
